@@ -1,0 +1,1 @@
+"""The process in the cluster. It imports taugrid_ray, never the reverse."""

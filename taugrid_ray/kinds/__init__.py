@@ -1,0 +1,1 @@
+"""What must be known of each Kubernetes kind: where it lives and which of its fields we read."""
