@@ -5,11 +5,12 @@
         ManifestError     2     a manifest that cannot be a gang, or cannot be read
         PolicyError       2     a CapacityPolicy that cannot be used
       ApiError            1     the API server answered "no": status, reason, retry_after_s
-        NotFound  AlreadyExists  Conflict  Gone  Invalid  Forbidden  Unauthorized  Throttled  ServerFault
+        NotFound  AlreadyExists  Conflict  Gone  Invalid  Forbidden  Unauthorized  Throttled
+        ServerFault
       Unreachable         1     no answer at all: refused, timed out, cut off, TLS
       WaitTimedOut      124     the wait ran out; the job lives on
-      JobEnded          125     the job failed, gave up, was refused or was cancelled by someone else
-      Detached          130     Ctrl-C; the job lives on
+      JobEnded          125     the job failed, gave up, was refused or was cancelled by someone
+      else Detached          130     Ctrl-C; the job lives on
 
 Inside the controllers an outcome of capacity is a value, never an exception.
 """
@@ -80,7 +81,9 @@ class AlreadyExists(ApiError):
 
 
 class Conflict(ApiError):
-    """Somebody else wrote first, or a test in a JSON patch did not hold: read again, decide again."""
+    """Somebody else wrote first, or a test in a JSON patch did not hold: read again, decide
+    again.
+    """
 
     status = 409
 
@@ -114,7 +117,9 @@ class ServerFault(ApiError):
 
 
 class Unreachable(TaugridError):
-    """No answer at all: refused, timed out, cut off, bad certificate. The write may have happened."""
+    """No answer at all: refused, timed out, cut off, bad certificate. The write may have
+    happened.
+    """
 
     @property
     def retryable(self) -> bool:

@@ -1,8 +1,8 @@
 """Every label, annotation, gate and name that we create, and their length limits.
 
-Names are deterministic, so that a second create of the same thing answers AlreadyExists; nothing is ever read back
-out of a name. What somebody must know about an object stands in a label or an annotation.
-"""
+Names are deterministic, so that a second create of the same thing answers AlreadyExists; nothing
+is ever read back out of a name. What somebody must know about an object stands in a label or an
+annotation."""
 
 from __future__ import annotations
 
@@ -28,9 +28,13 @@ SERIAL = "taugrid.io/serial"
 POOL = "taugrid.io/pool"
 SPEC_HASH = "taugrid.io/spec-hash"
 RESERVATION = "taugrid.io/reservation"
-"""When Kueue reserved the quota that this booking belongs to: a new reservation is a new booking."""
+"""When Kueue reserved the quota that this booking belongs to: a new reservation is a new
+booking.
+"""
 ASKED_AT = "taugrid.io/asked-at"
-"""When this attempt first asked; a request made anew in the same attempt keeps it (the provision clock goes on)."""
+"""When this attempt first asked; a request made anew in the same attempt keeps it (the provision
+clock goes on).
+"""
 
 # On a Workload that we parked, and on one that we un-parked: the only memory of attempts.
 MEMORY = "taugrid.io/capacity"
@@ -66,6 +70,8 @@ def digest(*parts: str, length: int = 10) -> str:
 
 
 def safe(text: str, *, length: int = 40) -> str:
-    """`text` as a piece of an object name: lower case, digits and dashes, at most `length` long; never empty."""
+    """`text` as a piece of an object name: lower case, digits and dashes, at most `length` long;
+    never empty.
+    """
     cleaned = _UNSAFE.sub("-", text.lower()).strip("-")[:length].strip("-")
     return cleaned or "x"

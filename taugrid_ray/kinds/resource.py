@@ -1,7 +1,7 @@
 """Where a kind lives on the API server, and the plain JSON that travels.
 
-Nobody else spells a group, a version or a plural: `test_tidy` looks for such literals outside `kinds/`.
-"""
+Nobody else spells a group, a version or a plural: `test_tidy` looks for such literals outside
+`kinds/`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str | None = None, name: str | None = None, sub: str = "") -> str:
-        """The URL path. `namespace=None` on a namespaced kind means all namespaces (list, watch)."""
+        """The URL path. `namespace=None` on a namespaced kind means all namespaces (list,
+        watch).
+        """
         parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
         if self.namespaced and namespace is not None:
             parts += ["namespaces", namespace]
