@@ -8,7 +8,8 @@ API server does.
 
 Names are deterministic. A request belongs to one quota reservation, one attempt and one set of
 counts; all of that goes into its hash, so a later one never bears an earlier one's name, except
-the very same one made again after a crash."""
+the very same one made again after a crash.
+"""
 
 from __future__ import annotations
 

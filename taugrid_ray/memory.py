@@ -3,7 +3,8 @@
 It is the only memory there is: Kueue drops a check that is limited by `onFlavors` together with
 its admission, retry count and all, and resets it at every eviction. Parking writes it in the same
 patch as `spec.active: false`, un-parking in the same patch as `true`, so that whoever finds
-`parked` beside `active: true` knows that somebody else started the gang."""
+`parked` beside `active: true` knows that somebody else started the gang.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Names are deterministic, so that a second create of the same thing answers AlreadyExists; nothing
 is ever read back out of a name. What somebody must know about an object stands in a label or an
-annotation."""
+annotation.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 A gang's life is one line, Queued to Finished; each stage on it is left by one clock. `Reason` is
 the one vocabulary for check messages, events, log lines, metric labels and what `taugrid status`
 prints; `sentences.py` has the sentence for each. A reason is API: once released it keeps its
-meaning."""
+meaning.
+"""
 
 from __future__ import annotations
 

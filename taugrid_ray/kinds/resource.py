@@ -1,7 +1,8 @@
 """Where a kind lives on the API server, and the plain JSON that travels.
 
 Nobody else spells a group, a version or a plural: `test_tidy` looks for such literals outside
-`kinds/`."""
+`kinds/`.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What we ask of an API server, as one Protocol.
 
 `wire.py` speaks it over urllib3; the tests' FakeKube speaks it in process; one contract suite runs
-against both and against a real API server. Objects are plain JSON dicts (`Obj`). """
+against both and against a real API server. Objects are plain JSON dicts (`Obj`)."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ class KubeApi(Protocol):
         fields: str = "",
         timeout_s: float = 300.0,
     ) -> Iterator[WatchEvent]:
-        """Changes after `resource_version`, bookmarks included, until the server or `timeout_s`
-        ends it.
+        """Changes after `resource_version`, bookmarks included, for at most `timeout_s`.
 
         Raises Gone where the version is too old (as HTTP status or as an ERROR event), Unreachable
-        where the connection dies or stays silent for too long. """
+        where the connection dies or stays silent for too long.
+        """
         ...
 
     def create(
@@ -105,11 +105,10 @@ class KubeApi(Protocol):
         """`sub` is a subresource such as "status". `force` counts only for APPLY."""
         ...
 
-    def replace(self, kind: Resource, obj: Obj, namespace: str | None = None, *, sub: str = "") ->
-    Obj:
-        """PUT: the object carries the resourceVersion it was read at; Conflict where that is
-        old.
-        """
+    def replace(
+        self, kind: Resource, obj: Obj, namespace: str | None = None, *, sub: str = ""
+    ) -> Obj:
+        """PUT: the object carries the resourceVersion it was read at; Conflict where that is old."""
         ...
 
     def delete(
@@ -122,8 +121,9 @@ class KubeApi(Protocol):
         propagation: str = "Background",
         grace_s: int | None = None,
     ) -> None:
-        """Delete one object; with `uid` only that very one (Conflict otherwise). NotFound where it
-        is gone.
+        """Delete one object; with `uid` only that very one, Conflict otherwise.
+
+        Raises NotFound where it is gone.
         """
         ...
 
