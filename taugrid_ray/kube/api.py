@@ -5,7 +5,7 @@ against both and against a real API server. Objects are plain JSON dicts (`Obj`)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
@@ -48,6 +48,20 @@ class Page:
     items: tuple[Obj, ...]
     resource_version: str
     next_page: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A raw answer, still being read. Header names may repeat."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    pieces: Iterator[bytes]
+    """The body as it comes. Raises Unreachable where it is cut off."""
+    close: Callable[[], None]
+
+    def body(self) -> bytes:
+        return b"".join(self.pieces)
 
 
 class KubeApi(Protocol):
@@ -108,7 +122,8 @@ class KubeApi(Protocol):
     def replace(
         self, kind: Resource, obj: Obj, namespace: str | None = None, *, sub: str = ""
     ) -> Obj:
-        """PUT: the object carries the resourceVersion it was read at; Conflict where that is old."""
+        """PUT: the object carries the resourceVersion it was read at; Conflict where that is
+        old."""
         ...
 
     def delete(
@@ -126,6 +141,37 @@ class KubeApi(Protocol):
         Raises NotFound where it is gone.
         """
         ...
+
+
+class PodLogs(Protocol):
+    """Beside KubeApi: what a container printed."""
+
+    def logs(
+        self,
+        name: str,
+        namespace: str,
+        *,
+        container: str = "",
+        follow: bool = False,
+        tail_lines: int | None = None,
+        previous: bool = False,
+        since_s: int | None = None,
+        timestamps: bool = False,
+    ) -> Iterator[bytes]: ...
+
+
+class RawCalls(Protocol):
+    """Beside KubeApi: any path of the API server, such as a service proxy."""
+
+    def raw(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        read_s: float | None = None,
+    ) -> Answer: ...
 
 
 def list_all(
