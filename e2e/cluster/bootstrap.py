@@ -1,9 +1,9 @@
 """Bring up one cluster: files first, then the parts, each as soon as what it needs is there.
 
-etcd and the API server start together. With the API server ready, controller-manager, scheduler and kwok start, and
-the CRDs are created meanwhile; Kueue and KubeRay follow once those are served. Kueue's webhooks come last: they refuse
-everything until Kueue answers them. Nothing is waited for by time; a part that dies while we wait is reported with its
-exit code and the end of its log.
+etcd and the API server start together. With the API server ready, controller-manager, scheduler and
+kwok start, and the CRDs are created meanwhile; Kueue and KubeRay follow once those are served.
+Kueue's webhooks come last: they refuse everything until Kueue answers them. Nothing is waited for
+by time; a part that dies while we wait is reported with its exit code and the end of its log.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -128,9 +129,9 @@ def _start_api(start: Starting, rest: Rest) -> None:
     argv = commands.apiserver(record, layout, start.settings.audit)
     parts.start(commands.API_SERVER, argv, {})
     health = f"https://127.0.0.1:{record.ports.etcd}/health"
-    _await(start, commands.ETCD, lambda: rest.healthy(health), "etcd answers")
+    _await(start, commands.ETCD, partial(rest.healthy, health), "etcd answers")
     ready = f"{start.server}/readyz"
-    _await(start, commands.API_SERVER, lambda: rest.healthy(ready), "the API server is ready")
+    _await(start, commands.API_SERVER, partial(rest.healthy, ready), "the API server is ready")
 
 
 def _start_kubernetes(start: Starting) -> None:
@@ -151,7 +152,9 @@ def _create_crds(start: Starting, rest: Rest) -> None:
     wanted = _resources(crds)
 
     def served() -> bool:
-        return all(plurals <= _listed(rest, start.server + path) for path, plurals in wanted.items())
+        return all(
+            plurals <= _listed(rest, start.server + path) for path, plurals in wanted.items()
+        )
 
     _await(start, commands.API_SERVER, served, "the CRDs are served")
 
@@ -169,7 +172,8 @@ def _resources(crds: list[dict[str, Any]]) -> dict[str, set[str]]:
 
 
 def _listed(rest: Rest, url: str) -> set[str]:
-    """What discovery lists at `url`: established kinds only, and far smaller than the CRDs themselves."""
+    """What discovery lists at `url`: established kinds only, and far smaller than the CRDs
+    themselves."""
     found = rest.find(url)
     return {each["name"] for each in found["resources"]} if found else set()
 
@@ -200,22 +204,22 @@ def _await_kubernetes(start: Starting, rest: Rest) -> None:
         ("kwok", f"http://127.0.0.1:{ports.kwok}/healthz"),
     ):
         if start.wants(part):
-            _await(start, part, lambda url=url: rest.healthy(url), f"{part} is ready")
+            _await(start, part, partial(rest.healthy, url), f"{part} is ready")
     if start.wants("kcm"):
         # Without it no pod can be created in the namespace.
         account = f"{start.server}/api/v1/namespaces/default/serviceaccounts/default"
-        _await(start, "kcm", lambda: rest.healthy(account), "the default service account is there")
+        _await(start, "kcm", partial(rest.healthy, account), "the default service account is there")
 
 
 def _await_operators(start: Starting, rest: Rest) -> None:
     ports = start.record.ports
     if start.wants("kueue"):
         url = f"http://127.0.0.1:{ports.kueue_health}/readyz"
-        _await(start, "kueue", lambda: rest.healthy(url), "Kueue is ready")
+        _await(start, "kueue", partial(rest.healthy, url), "Kueue is ready")
         _register_webhooks(start, rest)
     if start.wants("kuberay"):
         url = f"http://127.0.0.1:{ports.kuberay_health}/readyz"
-        _await(start, "kuberay", lambda: rest.healthy(url), "KubeRay is ready")
+        _await(start, "kuberay", partial(rest.healthy, url), "KubeRay is ready")
 
 
 def _register_webhooks(start: Starting, rest: Rest) -> None:
@@ -240,7 +244,8 @@ def _await(start: Starting, part: str, is_ready: Callable[[], bool], what: str) 
 
 
 def _write_kueue_files(start: Starting, certificate: bytes, key: bytes) -> None:
-    """Its configuration, and the certificates at the path below /etc that is fixed in its source."""
+    """Its configuration, and the certificates at the path below /etc that is fixed in its
+    source."""
     fixed = start.layout.etc / "kueue" / "metrics" / "certs"
     fixed.mkdir(parents=True)
     write_secret(fixed / "tls.crt", certificate)

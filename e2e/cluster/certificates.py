@@ -1,8 +1,8 @@
 """One certificate authority per cluster, and what it signs.
 
-With the `cryptography` package, which Ray's own dependencies bring along: an `openssl` command is not everywhere, and
-its options differ between releases. Keys are P-256: made in a millisecond, and accepted by every part, also for
-signing service-account tokens.
+With the `cryptography` package, which Ray's own dependencies bring along: an `openssl` command is
+not everywhere, and its options differ between releases. Keys are P-256: made in a millisecond, and
+accepted by every part, also for signing service-account tokens.
 """
 
 from __future__ import annotations

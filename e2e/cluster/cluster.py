@@ -3,9 +3,10 @@
     with Cluster.up(Settings(name="mine"), progress=print) as cluster:
         cluster.api.list_page(NODE)
 
-Everything of a cluster lies in one folder, and every process of it carries that folder in its environment; its links
-and namespaces follow from the bridge, whose hardware address is a hash of the folder. So `down` needs the folder's
-path and nothing else: not the process that brought it up, and not the records in the folder.
+Everything of a cluster lies in one folder, and every process of it carries that folder in its
+environment; its links and namespaces follow from the bridge, whose hardware address is a hash of
+the folder. So `down` needs the folder's path and nothing else: not the process that brought it up,
+and not the records in the folder.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from e2e.build import Built, find_built
+from e2e.build import Built, ensure_built
 from e2e.cluster import bootstrap, mounts, network, processes
 from e2e.cluster.bootstrap import Progress, Starting
 from e2e.cluster.certificates import Authority
@@ -27,6 +28,7 @@ from e2e.cluster.parts import Parts
 from e2e.cluster.ports import PortHolder
 from e2e.cluster.rest import Rest
 from e2e.cluster.settings import (
+    REPOSITORY,
     ClusterError,
     ExtraPart,
     Nodes,
@@ -36,10 +38,15 @@ from e2e.cluster.settings import (
     missing_for_process_nodes,
     require_linux,
 )
+from e2e.compiling import Step
 from taugrid_ray.kube.api import KubeApi
 
 
 def _silent(_: str) -> None:
+    pass
+
+
+def _ignored(_: Step) -> None:
     pass
 
 
@@ -52,13 +59,20 @@ class Cluster:
         self._api: KubeApi | None = None
 
     @classmethod
-    def up(cls, settings: Settings, *, progress: Progress = _silent) -> Cluster:
-        """Start a cluster; what was started is taken down again if that fails or is interrupted."""
+    def up(
+        cls,
+        settings: Settings,
+        *,
+        progress: Progress = _silent,
+        on_build_step: Callable[[Step], None] = _ignored,
+    ) -> Cluster:
+        """Start a cluster, and build its programs first where that was not done yet.
+
+        What was started is taken down again if this fails or is interrupted.
+        """
         require_linux()
         nodes = choose_nodes(settings.nodes, missing_for_process_nodes())
-        built = find_built()
-        if built is None:
-            raise ClusterError("the cluster's programs are not built", hint="python -m e2e build")
+        built = ensure_built(progress, on_build_step)
         layout = Layout(settings.home)
         layout.make()
         try:
@@ -129,7 +143,8 @@ class Cluster:
 
     @property
     def audit_log(self) -> Path:
-        """One JSON line per request that the API server finished, as far as `Settings.audit` says."""
+        """One JSON line per request that the API server finished, as far as `Settings.audit`
+        says."""
         return self._layout.audit_log
 
     @property
@@ -173,7 +188,8 @@ class Cluster:
         return self._api
 
     def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> Path:
-        """A kubeconfig with a certificate for `user`, who may do what RBAC says and nothing more."""
+        """A kubeconfig with a certificate for `user`, who may do what RBAC says and nothing
+        more."""
         authority = Authority.load(self._layout.pki)
         bootstrap.write_user(self._layout, self._record, authority, user, tuple(groups))
         return self._layout.kubeconfig_of(user)
@@ -211,25 +227,27 @@ class Cluster:
     ) -> None:
         """Start a program as a part of this cluster; with `ready_url`, wait until that answers 200.
 
-        In argv, env and ready_url {folder}, {kubeconfig}, {python}, {server}, {ca}, {bridge}, {address}, {subnet},
-        {prefix} and {port} (a free one, the same throughout) stand for this cluster's values. The environment also
-        gets KUBECONFIG. Without `ready_url` the part is only known to have been started.
+        In argv, env and ready_url {folder}, {kubeconfig}, {python}, {server}, {ca}, {bridge},
+        {address}, {subnet}, {prefix} and {port} (a free one, the same throughout) stand for this
+        cluster's values. The environment also gets KUBECONFIG. Without `ready_url` the part is only
+        known to have been started.
         """
-        values = self._values(kubeconfig or self.kubeconfig, [*argv, *(env or {}).values(), ready_url])
+        values = self._values(
+            kubeconfig or self.kubeconfig, [*argv, *(env or {}).values(), ready_url]
+        )
         self._parts.start(
             name,
             [filled(each, values) for each in argv],
             {
                 "KUBECONFIG": values["kubeconfig"],
+                "PYTHONPATH": str(REPOSITORY),
                 **{key: filled(value, values) for key, value in (env or {}).items()},
             },
             ready_url=filled(ready_url, values),
         )
         self._await_ready(name, ready_timeout_s)
 
-    def start_part_again(
-        self, name: str, *, ready_timeout_s: float = bootstrap.START_S
-    ) -> None:
+    def start_part_again(self, name: str, *, ready_timeout_s: float = bootstrap.START_S) -> None:
         """Start a part that was stopped or killed, with the command it had."""
         self._parts.start_again(name)
         self._await_ready(name, ready_timeout_s)
@@ -288,7 +306,8 @@ def filled(text: str, values: Mapping[str, str]) -> str:
 
 
 def take_down(folder: Path) -> int:
-    """Remove all of the cluster in `folder`; nothing there is fine. Returns how many processes there were."""
+    """Remove all of the cluster in `folder`; nothing there is fine. Returns how many processes
+    there were."""
     layout = Layout(folder.absolute())
     if layout.folder.exists() and not layout.mark.exists() and any(layout.folder.iterdir()):
         raise ClusterError(f"{layout.folder} is not a cluster's folder: nothing was touched")

@@ -1,8 +1,9 @@
 """The command line of each part. Pure: paths, ports and settings in, argv out.
 
-Cheap where a throw-away cluster can be cheap (etcd does not wait for the disk), as released where it would change what
-is tested. Every part listens on the loopback interface alone, except the API server of a cluster with a bridge: pods
-reach it there, and so it listens everywhere and lets nobody in without a certificate or token of this cluster.
+Cheap where a throw-away cluster can be cheap (etcd does not wait for the disk), as released where
+it would change what is tested. Every part listens on the loopback interface alone, except the API
+server of a cluster with a bridge: pods reach it there, and so it listens everywhere and lets nobody
+in without a certificate or token of this cluster.
 """
 
 from __future__ import annotations
@@ -91,7 +92,8 @@ def apiserver(record: Record, layout: Layout, audit: Audit) -> list[str]:
         f"--service-account-signing-key-file={pki / 'sa.key'}",
         f"--service-cluster-ip-range={network.service_subnet}",
         "--allow-privileged=true",
-        # Its shares are made for a big control plane; on two cores it would be what a benchmark measures.
+        # Its shares are made for a big control plane; on two cores it would be what a benchmark
+        # measures.
         "--enable-priority-and-fairness=false",
         "--profiling=false",
     ]

@@ -1,11 +1,13 @@
-"""Kueue's configuration file and webhook objects, as released but for what a process outside a cluster cannot have.
+"""Kueue's configuration file and webhook objects, as released but for what a process outside a
+cluster cannot have.
 
-Changed against the release: no leader election (one replica), no internal certificates (nobody mounts the Secret),
-addresses on the loopback interface, the integrations that this project uses, and no visibility server (it wants an
-aggregated API service). Client limits and concurrency are the release's own.
+Changed against the release: no leader election (one replica), no internal certificates (nobody
+mounts the Secret), addresses on the loopback interface, the integrations that this project uses,
+and no visibility server (it wants an aggregated API service). Client limits and concurrency are the
+release's own.
 
-Every webhook has failurePolicy Fail, so only those of the chosen integrations are kept: one that nobody serves would
-refuse every pod or deployment.
+Every webhook has failurePolicy Fail, so only those of the chosen integrations are kept: one that
+nobody serves would refuse every pod or deployment.
 """
 
 from __future__ import annotations
@@ -83,7 +85,8 @@ def configuration(
 
 
 def laid_over(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """`overrides` on top of `base`, object by object; None takes a key away; lists are replaced whole."""
+    """`overrides` on top of `base`, object by object; None takes a key away; lists are replaced
+    whole."""
     result = copy.deepcopy(dict(base))
     for key, value in overrides.items():
         if value is None:

@@ -1,4 +1,5 @@
-"""Where everything of one cluster lies, all below its folder, and the record that names its network and ports."""
+"""Where everything of one cluster lies, all below its folder, and the record that names its
+network and ports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Unmount whatever is still mounted below a folder, so that removing the folder cannot reach through a mount."""
+"""Unmount whatever is still mounted below a folder, so that removing the folder cannot reach
+through a mount."""
 
 from __future__ import annotations
 

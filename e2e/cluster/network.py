@@ -1,15 +1,17 @@
 """A bridge and three address ranges per cluster, owned by the bridge so that nothing outlives it.
 
-Cluster number N has the link `tgrN`. Creating a link of a given name is atomic, so the kernel itself hands each
-number to one cluster. The link's hardware address is a hash of the cluster's folder, given in the same call: from the
-link alone one sees whose it is, also when the folder or its records are gone.
+Cluster number N has the link `tgrN`. Creating a link of a given name is atomic, so the kernel
+itself hands each number to one cluster. The link's hardware address is a hash of the cluster's
+folder, given in the same call: from the link alone one sees whose it is, also when the folder or
+its records are gone.
 
     10.244.N.0/24          process pods; .1 is the bridge, where pods reach the API server
     198.18.(16 N).0/20     fake pods: nobody is there
     198.19.(16 N).0/20     services: nobody is there either, as there is no kube-proxy
 
-The API server's proxy (and KubeRay through it) does call fake pods. Routes on the bridge keep such calls on this
-machine; the ranges are those set aside for benchmarks (RFC 2544), which no real network uses.
+The API server's proxy (and KubeRay through it) does call fake pods. Routes on the bridge keep such
+calls on this machine; the ranges are those set aside for benchmarks (RFC 2544), which no real
+network uses.
 
 Network namespaces and links of pods carry the prefix `tgrN-`.
 """
@@ -105,7 +107,16 @@ def create(folder: Path) -> Network:
     """Make the bridge of the first number that is free, with its address and routes."""
     for number in free_numbers(_routes()):
         network = Network(number)
-        made = _ip("link", "add", "name", network.bridge, "address", hardware_address(folder), "type", "bridge")
+        made = _ip(
+            "link",
+            "add",
+            "name",
+            network.bridge,
+            "address",
+            hardware_address(folder),
+            "type",
+            "bridge",
+        )
         if made.returncode == 0:
             _must("addr", "add", f"{network.address}/24", "dev", network.bridge)
             _must("link", "set", network.bridge, "up")
@@ -115,7 +126,8 @@ def create(folder: Path) -> Network:
         if "File exists" not in made.stderr:
             raise ClusterError(f"cannot make the bridge {network.bridge}: {made.stderr.strip()}")
     raise ClusterError(
-        f"no free cluster number in {NUMBERS[0]} to {NUMBERS[-1]}: each has a bridge, or a route into its ranges",
+        f"no free cluster number in {NUMBERS[0]} to {NUMBERS[-1]}: each has a bridge, or a route"
+        " into its ranges",
         hint="python -m e2e down --all takes down what is left of earlier clusters",
     )
 

@@ -1,7 +1,8 @@
 """The parts of a cluster as processes: start, look, stop, kill.
 
-A part outlives whoever started it, so it gets a session of its own (Ctrl-C does not reach it), a log file and a record
-of its pid, start time and command, by which anybody can look at it, stop it and start it again.
+A part outlives whoever started it, so it gets a session of its own (Ctrl-C does not reach it), a
+log file and a record of its pid, start time and command, by which anybody can look at it, stop it
+and start it again.
 """
 
 from __future__ import annotations
@@ -158,7 +159,9 @@ class Parts:
 
     def _with_log(self, name: str, message: str) -> str:
         log = self.log(name)
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+        lines = (
+            log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+        )
         tail = "\n".join(f"  {line[:400]}" for line in lines[-TAIL_LINES:])
         return f"{message}\n{tail}\nThe whole log: {log}"
 

@@ -1,9 +1,10 @@
 """Free ports, held until their part listens on them.
 
-A port is chosen below the kernel's ephemeral range, so that no outgoing connection takes it later, and bound without
-any reuse, so that only one of all choosers on the machine gets it. Then SO_REUSEADDR is set on the bound socket: it
-goes on keeping others from choosing the port, but lets the part, whose Go runtime or http.server sets the same
-option, bind and listen beside it, since we never listen. So between our choice and the part's bind there is no gap.
+A port is chosen below the kernel's ephemeral range, so that no outgoing connection takes it later,
+and bound without any reuse, so that only one of all choosers on the machine gets it. Then
+SO_REUSEADDR is set on the bound socket: it goes on keeping others from choosing the port, but lets
+the part, whose Go runtime or http.server sets the same option, bind and listen beside it, since we
+never listen. So between our choice and the part's bind there is no gap.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ class PortHolder:
         self._held: list[socket.socket] = []
 
     def choose(self, address: str = "127.0.0.1") -> int:
-        for port in candidates(ephemeral_first(_RANGE.read_text(encoding="ascii")), random.Random()):
+        for port in candidates(
+            ephemeral_first(_RANGE.read_text(encoding="ascii")), random.Random()
+        ):
             holder = socket.socket()
             try:
                 holder.bind((address, port))

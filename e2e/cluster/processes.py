@@ -1,10 +1,11 @@
 """Find and end every process of a cluster, whatever became of its records.
 
-Each part starts with the cluster's folder in its environment, and what it starts inherits that. /proc shows the
-environment a process began with, so one look over /proc finds them all: also those whose pid file is lost, and those
-in other namespaces. Three more ways for programs that write over their environment, as Ray's workers do with their
-title, or that start with a fresh one: being in a network namespace of the cluster, being a child of one that was
-found, and having been recorded (pid and start time).
+Each part starts with the cluster's folder in its environment, and what it starts inherits that.
+/proc shows the environment a process began with, so one look over /proc finds them all: also those
+whose pid file is lost, and those in other namespaces. Three more ways for programs that write over
+their environment, as Ray's workers do with their title, or that start with a fresh one: being in a
+network namespace of the cluster, being a child of one that was found, and having been recorded (pid
+and start time).
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from e2e.cluster.settings import ClusterError
 
 MARKER = "TAUGRID_RAY_CLUSTER"
 PROC = Path("/proc")
-TERM_S = 3.0
-"""How long a process may take after SIGTERM; what is killed here has nothing left to save."""
+TERM_S = 1.0
+"""How long a process may take after SIGTERM: nothing that ends here has anything left to save."""
 KILL_S = 20.0
 _POLL_S = 0.05
 
@@ -48,7 +49,8 @@ def marker_in(environ: bytes) -> str:
 
 
 def parse_stat(stat: str) -> tuple[str, int, int]:
-    """State, parent and start time out of /proc/PID/stat; the name before them may hold anything."""
+    """State, parent and start time out of /proc/PID/stat; the name before them may hold
+    anything."""
     fields = stat[stat.rindex(")") + 2 :].split()
     return fields[0], int(fields[1]), int(fields[19])
 
@@ -78,7 +80,8 @@ def belonging(
     recorded: Collection[tuple[int, int]] = (),
     spared: Collection[int] = (),
 ) -> set[int]:
-    """The pids of the cluster in `folder`: marked, recorded, in its networks, or below one of these."""
+    """The pids of the cluster in `folder`: marked, recorded, in its networks, or below one of
+    these."""
     everyone = list(processes)
     found = {
         each.pid

@@ -1,4 +1,5 @@
-"""The admin's bare HTTP to a cluster that is coming up: health paths, and creating what everything else needs.
+"""The admin's bare HTTP to a cluster that is coming up: health paths, and creating what everything
+else needs.
 
 Not for anything else: once the cluster is up, `Cluster.api` is the way.
 """

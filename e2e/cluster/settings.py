@@ -1,4 +1,5 @@
-"""What a cluster is to be: its name and folder, its nodes, its parts, and how far they depart from their releases."""
+"""What a cluster is to be: its name and folder, its nodes, its parts, and how far they depart
+from their releases."""
 
 from __future__ import annotations
 
@@ -47,10 +48,11 @@ class Audit(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class ExtraPart:
-    """A program of ours that runs beside the control plane: a node agent, the pools, the controller.
+    """A program of ours that runs beside the control plane: a node agent, the pools, the
+    controller.
 
-    Words in braces in argv, env and ready_url, such as {folder} and {kubeconfig}, stand for the running cluster's
-    values: see Cluster.start_part. `user` and `groups`, where given, make
+    Words in braces in argv, env and ready_url, such as {folder} and {kubeconfig}, stand for the
+    running cluster's values: see Cluster.start_part. `user` and `groups`, where given, make
     {kubeconfig} that user's instead of the admin's.
     """
 
@@ -76,7 +78,8 @@ class Settings:
     frameworks: tuple[str, ...] = FRAMEWORKS
     """Kueue's integrations; each brings its webhooks along."""
     release_limits: bool = True
-    """Kueue's client limits as released (300 requests a second, bursts of 500); off: ten times as many."""
+    """Kueue's client limits as released (300 requests a second, bursts of 500); off: ten times
+    as many."""
     kuberay_flags: tuple[str, ...] = ()
     kuberay_env: Mapping[str, str] = field(default_factory=dict)
     extras: tuple[ExtraPart, ...] = ()
