@@ -1,0 +1,1 @@
+"""The stand-in for Cluster Autoscaler and its cloud."""
