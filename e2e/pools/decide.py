@@ -67,12 +67,16 @@ def lay_out(turn: Turn) -> Snapshot:
 
 def _place_pending(turn: Turn) -> Counter[PodShape]:
     """Pending pods take their place first; returns the ordinary ones that found none."""
+    pending = Counter(
+        (pod.shape, bool(pod.consumes))
+        for pod in turn.seen.pods
+        if pod.is_unschedulable and not pod.node and not pod.has_ended
+    )
     waiting: Counter[PodShape] = Counter()
-    for pod in turn.seen.pods:
-        if pod.node or pod.has_ended or not pod.is_unschedulable:
-            continue
-        if not turn.snapshot.place(pod.shape) and not pod.consumes:
-            waiting[pod.shape] += 1
+    for (shape, is_consuming), count in pending.items():
+        left = count - turn.snapshot.place(shape, count)
+        if left and not is_consuming:
+            waiting[shape] += left
     return waiting
 
 

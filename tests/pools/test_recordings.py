@@ -1,14 +1,14 @@
 """Each recording of the real autoscaler, replayed through the pure core.
 
-What is compared: the sequence of different condition sets (type, status, reason, message), from the
-moment that the request exists until two minutes later, in which the stand-in looped every second;
-and the number of nodes whenever the conditions changed. What is not: seconds. The real one takes up
-to its scan interval and a slow machine's time; here a loop is a second.
+What is compared: the sequence of different condition sets (type, status, reason, message), from
+the moment that the request exists until two minutes later, in which the stand-in looped every
+second; and the number of nodes whenever the conditions changed. What is not: seconds. The real
+one takes up to its scan interval and a slow machine's time; here a loop is a second.
 
-The start is the recording's own: as many nodes as it saw before the first condition, all in the pool
-`scale`. That matters for `one-pool`, which began with two nodes there: its pods fit what exists, hence
-CapacityIsFound, where `two-sets-one-pool` began with none and needed a resize, hence
-CapacityIsProvisioned. One rule gives both.
+The start is the recording's own: as many nodes as it saw before the first condition, all in the
+pool `scale`. That matters for `one-pool`, which began with two nodes there: its pods fit what
+exists, hence CapacityIsFound, where `two-sets-one-pool` began with none and needed a resize,
+hence CapacityIsProvisioned. One rule gives both.
 """
 
 from __future__ import annotations
