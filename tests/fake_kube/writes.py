@@ -39,6 +39,7 @@ def stamp_new(kind: Resource, new: Obj, key: Key, *, serial: int, now_s: float) 
     meta = new["metadata"]
     for name in ("generation", "deletionTimestamp", "managedFields", "selfLink"):
         meta.pop(name, None)
+    _drop_empty(meta)
     meta["name"] = key.name
     meta["uid"] = str(uuid.UUID(int=serial))
     meta["creationTimestamp"] = as_timestamp(now_s)
@@ -71,9 +72,7 @@ def settled(call: Call, live: Obj, new: Obj) -> Obj:
         meta.pop(name, None)
         if name in old_meta:
             meta[name] = old_meta[name]
-    for name in ("labels", "annotations", "finalizers", "ownerReferences"):
-        if not meta.get(name):
-            meta.pop(name, None)
+    _drop_empty(meta)
     typed(new, kind)
     added = set(meta.get("finalizers") or ()) - set(old_meta.get("finalizers") or ())
     if added and "deletionTimestamp" in old_meta:
@@ -83,6 +82,12 @@ def settled(call: Call, live: Obj, new: Obj) -> Obj:
     if rules.has_generation(kind) and body(new) != body(live):
         meta["generation"] = old_meta.get("generation", 0) + 1
     return new
+
+
+def _drop_empty(meta: Obj) -> None:
+    for name in ("labels", "annotations", "finalizers", "ownerReferences"):
+        if not meta.get(name):
+            meta.pop(name, None)
 
 
 def typed(obj: Obj, kind: Resource) -> Obj:
