@@ -20,6 +20,7 @@ from types import TracebackType
 
 from e2e.build import Built, ensure_built
 from e2e.cluster import bootstrap, mounts, network, processes
+from e2e.cluster.apply import apply, read
 from e2e.cluster.bootstrap import Progress, Starting
 from e2e.cluster.certificates import Authority
 from e2e.cluster.layout import Layout, Ports, Record
@@ -35,11 +36,12 @@ from e2e.cluster.settings import (
     Settings,
     choose_nodes,
     is_root,
-    missing_for_process_nodes,
     require_linux,
 )
 from e2e.compiling import Step
+from e2e.nodes.host import why_not as why_no_process_nodes
 from taugrid_ray.kube.api import KubeApi
+from taugrid_ray.kube.wire import connect
 
 
 def _silent(_: str) -> None:
@@ -71,7 +73,7 @@ class Cluster:
         What was started is taken down again if this fails or is interrupted.
         """
         require_linux()
-        nodes = choose_nodes(settings.nodes, missing_for_process_nodes())
+        nodes = choose_nodes(settings.nodes, why_no_process_nodes())
         built = ensure_built(progress, on_build_step)
         layout = Layout(settings.home)
         layout.make()
@@ -175,6 +177,11 @@ class Cluster:
         return f"https://127.0.0.1:{self.ports.apiserver}"
 
     @property
+    def pod_api(self) -> str:
+        """HOST:PORT where pods reach the API server."""
+        return f"{self.network.address}:{self.ports.apiserver}"
+
+    @property
     def ca_file(self) -> Path:
         return self._layout.pki / "ca.crt"
 
@@ -182,8 +189,6 @@ class Cluster:
     def api(self) -> KubeApi:
         """The admin's."""
         if self._api is None:
-            from taugrid_ray.kube.wire import connect
-
             self._api = connect(kubeconfig=str(self.kubeconfig))
         return self._api
 
@@ -208,6 +213,8 @@ class Cluster:
         return self._holder.choose()
 
     def start_extra(self, extra: ExtraPart) -> None:
+        for file in extra.manifests:
+            apply(self.api, read(file))
         kubeconfig = (
             self.kubeconfig_for(extra.user, extra.groups) if extra.user else self.kubeconfig
         )
@@ -228,9 +235,9 @@ class Cluster:
         """Start a program as a part of this cluster; with `ready_url`, wait until that answers 200.
 
         In argv, env and ready_url {folder}, {kubeconfig}, {python}, {server}, {ca}, {bridge},
-        {address}, {subnet}, {prefix} and {port} (a free one, the same throughout) stand for this
-        cluster's values. The environment also gets KUBECONFIG. Without `ready_url` the part is only
-        known to have been started.
+        {address}, {subnet}, {prefix}, {pod_api} and {port} (a free one, the same throughout) stand
+        for this cluster's values. The environment also gets KUBECONFIG. Without `ready_url` the
+        part is only known to have been started.
         """
         values = self._values(
             kubeconfig or self.kubeconfig, [*argv, *(env or {}).values(), ready_url]
@@ -294,6 +301,7 @@ class Cluster:
             "address": self.network.address,
             "subnet": self.network.pod_subnet,
             "prefix": self.network.prefix,
+            "pod_api": self.pod_api,
             "port": str(self.free_port()) if wants_port else "",
         }
 

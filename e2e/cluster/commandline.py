@@ -28,9 +28,10 @@ from e2e.cluster.settings import (
     ClusterError,
     Nodes,
     Settings,
-    missing_for_process_nodes,
+    choose_nodes,
     require_linux,
 )
+from e2e.nodes.host import why_not as why_no_process_nodes
 from taugrid_ray.errors import TaugridError
 
 NAME = click.option("--name", default="default", show_default=True, help="The cluster's name.")
@@ -87,12 +88,13 @@ def up(name: str, folder: Path | None, nodes: str, bare: bool) -> None:
     with reported():
         with Console() as console:
             began_s = time.monotonic()
-            wanted = Nodes(nodes)
-            missing = missing_for_process_nodes()
-            if wanted is Nodes.AUTO and missing:
-                console.say(f"process nodes need {missing}: the nodes of this cluster are fake")
-            extras = () if bare else default_extras()
-            settings = Settings(name=name, folder=folder, nodes=wanted, extras=extras)
+            require_linux()
+            why_not = why_no_process_nodes()
+            chosen = choose_nodes(Nodes(nodes), why_not)
+            if why_not:
+                console.say(f"{why_not}: the nodes of this cluster are fake")
+            extras = () if bare else default_extras(chosen)
+            settings = Settings(name=name, folder=folder, nodes=chosen, extras=extras)
             cluster = Cluster.up(settings, progress=console.say, on_build_step=console.step)
             console.say(f"kubectl: {cluster.kubectl}")
         click.echo(f"KUBECONFIG={cluster.kubeconfig}  ({time.monotonic() - began_s:.1f} s)")

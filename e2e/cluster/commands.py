@@ -85,6 +85,10 @@ def apiserver(record: Record, layout: Layout, audit: Audit) -> list[str]:
         f"--tls-cert-file={pki / 'server.crt'}",
         f"--tls-private-key-file={pki / 'server.key'}",
         f"--client-ca-file={pki / 'ca.crt'}",
+        # To the node agent, for logs; it listens at an address, not at a name.
+        f"--kubelet-client-certificate={pki / 'server.crt'}",
+        f"--kubelet-client-key={pki / 'server.key'}",
+        "--kubelet-preferred-address-types=InternalIP",
         "--anonymous-auth=false",
         "--authorization-mode=RBAC",
         "--service-account-issuer=https://kubernetes.default.svc",

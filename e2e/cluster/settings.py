@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -63,6 +62,8 @@ class ExtraPart:
     groups: tuple[str, ...] = ()
     ready_url: str = ""
     """Answers 200 once the part is ready; without one it is only known to have been started."""
+    manifests: tuple[Path, ...] = ()
+    """Applied before it starts: its kinds, its rights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +111,13 @@ def require_linux() -> None:
         raise ClusterError("the local cluster runs on Linux only")
 
 
-def missing_for_process_nodes() -> str:
-    """What this machine lacks for process nodes, as a phrase; "" where it lacks nothing."""
-    if not is_root():
-        return "root"
-    lacking = [tool for tool in ("ip", "unshare", "mount", "nsenter") if not shutil.which(tool)]
-    return f"the commands {', '.join(lacking)}" if lacking else ""
+def choose_nodes(wanted: Nodes, why_not: str) -> Nodes:
+    """AUTO falls back to fake nodes where process nodes cannot run, PROCESS refuses.
 
-
-def choose_nodes(wanted: Nodes, missing: str) -> Nodes:
-    """Process nodes need root and a few commands: AUTO falls back, PROCESS refuses."""
+    why_not: why process nodes cannot run here, as a sentence; "" where they can.
+    """
     if wanted is Nodes.AUTO:
-        return Nodes.FAKE if missing else Nodes.PROCESS
-    if wanted is Nodes.PROCESS and missing:
-        raise ClusterError(
-            f"process nodes need {missing}, which is missing here", hint="use --nodes fake"
-        )
+        return Nodes.FAKE if why_not else Nodes.PROCESS
+    if wanted is Nodes.PROCESS and why_not:
+        raise ClusterError(why_not, hint="use --nodes fake")
     return wanted
