@@ -32,11 +32,15 @@ class FieldError(ValueError):
 
 def shown(value: Any) -> str:
     """A value that a person wrote, on one line, cut, with nothing a terminal would obey."""
-    text = json.dumps(value, default=str, ensure_ascii=False)
-    text = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
-    if isinstance(value, str):
-        text = "'" + text[1:-1].replace('\\"', '"') + "'"
-    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
+    text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+    text = "".join(c if c.isprintable() else _escaped(c) for c in text)
+    if len(text) > _SHOWN_MAX:
+        text = f"{text[:_SHOWN_MAX]}..."
+    return f"'{text}'" if isinstance(value, str) else text
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape", "backslashreplace").decode("ascii")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +72,9 @@ class Field:
                 raise self.wrong(f"has the key {shown(key)}, which must be text: put it in quotes")
         return self.value
 
-    def keys(self) -> Iterator[Field]:
-        """The fields below, in the order written."""
-        return (self[key] for key in self.mapping())
+    def entries(self) -> Iterator[tuple[str, Field]]:
+        """Names and the fields below, in the order written."""
+        return ((key, self[key]) for key in self.mapping())
 
     def items(self) -> tuple[Field, ...]:
         if self.value is None:

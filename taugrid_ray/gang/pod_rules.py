@@ -1,0 +1,114 @@
+"""What the API server would refuse in a pod, said before the pod's owner exists.
+
+A Job's template is checked when the Job is created; the templates inside a RayCluster are not, so
+there every one of these turns into workers that never appear.
+
+Source: kubernetes 1.36 pkg/apis/core/validation/validation.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from taugrid_ray.gang.model import Note, NoteCode
+from taugrid_ray.gang.syntax import is_qualified
+from taugrid_ray.kinds.strict import Field, FieldError, shown
+from taugrid_ray.quantity import canonical, human_bytes
+
+_STANDARD = ("cpu", "memory", "ephemeral-storage")
+_TINY = 16 * 2**20
+
+
+def pod_problems(spec: Field) -> Iterator[FieldError]:
+    if not spec["containers"].items():
+        yield spec["containers"].wrong("is empty: write at least one container")
+    for item in (*spec["initContainers"].items(), *spec["containers"].items()):
+        yield from resource_problems(item["resources"])
+    yield from _below_limit(spec["resources"])
+
+
+def resource_problems(resources: Field) -> Iterator[FieldError]:
+    for side in (resources["requests"], resources["limits"]):
+        for name, entry in side.entries():
+            yield from _name_problems(name, entry)
+            amount = entry.quantity()
+            if _is_extended(name) and amount.denominator != 1:
+                yield entry.wrong(
+                    f"{shown(entry.value)} is not whole, and {name} is only given out whole; "
+                    f"write {shown(str(-(-amount // 1)))}"
+                )
+    limits = resources["limits"].quantities()
+    for name, entry in resources["requests"].entries():
+        if not _is_exact(name):
+            continue
+        if name not in limits:
+            yield entry.wrong(
+                f"{name} has no limit, and needs one equal to its request; add "
+                f"{resources['limits'].path}.{name}: {shown(entry.value)}"
+            )
+        elif limits[name] != entry.quantity():
+            yield entry.wrong(
+                f"{shown(entry.value)} differs from the limit {canonical(limits[name])}; "
+                f"{name} needs the same number in both"
+            )
+    yield from _below_limit(resources)
+
+
+def _below_limit(resources: Field) -> Iterator[FieldError]:
+    limits = resources["limits"].quantities()
+    for name, entry in resources["requests"].entries():
+        if _is_exact(name) or name not in limits:
+            continue
+        if entry.quantity() > limits[name]:
+            limit = shown(resources["limits"][name].value)
+            yield entry.wrong(
+                f"{shown(entry.value)} is above the limit {limit}; raise the limit or lower this"
+            )
+
+
+def _name_problems(name: str, entry: Field) -> Iterator[FieldError]:
+    if name in _STANDARD or name.startswith("hugepages-"):
+        return
+    if "/" not in name:
+        yield entry.wrong(
+            f"{shown(name)} is not a resource: write cpu, memory, ephemeral-storage, or a full "
+            "name with its vendor, such as nvidia.com/gpu"
+        )
+    elif not is_qualified(name):
+        yield entry.wrong(f"{shown(name)} is not a resource name such as nvidia.com/gpu")
+
+
+def _is_extended(name: str) -> bool:
+    return "/" in name and not name.partition("/")[0].endswith("kubernetes.io")
+
+
+def _is_exact(name: str) -> bool:
+    """Cannot be overcommitted: request and limit are one number."""
+    return _is_extended(name) or name.startswith("hugepages-")
+
+
+def pod_notes(spec: Field) -> Iterator[Note]:
+    """Numbers that are legal and probably not meant."""
+    for item in (*spec["initContainers"].items(), *spec["containers"].items()):
+        for side in (item["resources"]["requests"], item["resources"]["limits"]):
+            memory = side["memory"]
+            if memory.exists:
+                yield from _memory_notes(memory, memory.quantity())
+
+
+def _memory_notes(memory: Field, amount: Fraction) -> Iterator[Note]:
+    if amount.denominator != 1:
+        yield Note(
+            NoteCode.FRACTION_OF_BYTE,
+            f"{shown(memory.value)} of memory is a fraction of one byte; write Mi or Gi",
+            memory.path,
+        )
+    elif 0 < amount < _TINY:
+        yield Note(
+            NoteCode.TINY_MEMORY,
+            f"{shown(memory.value)} of memory is {human_bytes(amount)} bytes"
+            if amount < 1024
+            else f"{shown(memory.value)} of memory is only {human_bytes(amount)}",
+            memory.path,
+        )

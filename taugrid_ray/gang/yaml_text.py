@@ -1,0 +1,144 @@
+"""YAML as kubectl reads it, from people who may not mean well.
+
+PyYAML's safe loader, with three changes. Plain scalars resolve as in Go's YAML 1.1 reader, which
+kubectl uses: a date stays text, `1:30` stays text, `1e9` is a number. A key that stands twice is an
+error (the later one would silently win). And the document's size, its depth and the nodes it grows
+to through aliases are limited, before anything is built.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from taugrid_ray.kinds.strict import shown
+
+BYTES_MAX = 4 * 2**20
+"""More than any file that etcd could store object by object."""
+DEPTH_MAX = 100
+NODES_MAX = 500_000
+DOCUMENTS_MAX = 2_000
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader with the resolvers below and no duplicate keys."""
+
+
+_DROPPED = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:float", "tag:yaml.org,2002:int")
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _DROPPED]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:int",
+    re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]+|0|[1-9][0-9_]*)\Z"),
+    list("-+0123456789"),
+)
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.inf|\.nan)\Z"),
+    list("-+0123456789."),
+)
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    loader.flatten_mapping(node)
+    found: dict[Any, Any] = {}
+    for key_node, value_node in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, str | int | float | bool | None):
+            raise _at(key_node, "a key must be plain text")
+        if key in found:
+            raise _at(key_node, f"the key {shown(key)} stands twice in one mapping")
+        found[key] = loader.construct_object(value_node, deep=True)
+    return found
+
+
+def _integer(loader: _Loader, node: yaml.ScalarNode) -> int:
+    text = str(loader.construct_scalar(node)).replace("_", "")
+    digits = text.lstrip("+-")
+    if len(digits) > 1 and digits[0] == "0" and digits[1] in "01234567":
+        text = text.replace(digits, f"0o{digits[1:]}")
+    if len(digits) > 100:
+        raise _at(node, "a number has more than 100 digits")
+    return int(text, 0)
+
+
+def _float(loader: _Loader, node: yaml.ScalarNode) -> float:
+    return float(str(loader.construct_scalar(node)).replace(".inf", "inf").replace(".nan", "nan"))
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
+_Loader.add_constructor("tag:yaml.org,2002:int", _integer)
+_Loader.add_constructor("tag:yaml.org,2002:float", _float)
+
+
+def _at(node: yaml.Node, problem: str) -> ValueError:
+    return ValueError(f"line {node.start_mark.line + 1}: {problem}")
+
+
+def load_one(text: str) -> Any:
+    """The only document of `text`. Raises ValueError with one line."""
+    documents = list(load_documents(text))
+    if len(documents) > 1:
+        raise ValueError("it holds more than one document")
+    return documents[0] if documents else None
+
+
+def load_documents(text: str) -> Iterator[Any]:
+    """Each document of `text`; empty ones are None. Raises ValueError with one line."""
+    if len(text) > BYTES_MAX or len(text.encode("utf-8", "surrogatepass")) > BYTES_MAX:
+        raise ValueError(f"it is larger than {BYTES_MAX // 2**20} MiB")
+    try:
+        loader = _Loader(text)
+        count = 0
+        while loader.check_node():
+            count += 1
+            if count > DOCUMENTS_MAX:
+                raise ValueError(f"it holds more than {DOCUMENTS_MAX} documents")
+            node = loader.get_node()
+            if node is None:
+                continue
+            _measure(node)
+            yield loader.construct_document(node)
+    except yaml.YAMLError as refused:
+        raise ValueError(_one_line(refused)) from refused
+    except RecursionError as refused:
+        raise ValueError("it is nested too deeply") from refused
+
+
+def _measure(root: yaml.Node) -> None:
+    """Count the nodes as a tree, aliases expanded: ten lines of YAML can mean billions."""
+    sizes: dict[int, int] = {}
+    on_path: set[int] = set()
+
+    def size(node: yaml.Node, depth: int) -> int:
+        if depth > DEPTH_MAX:
+            raise _at(node, f"it is nested more than {DEPTH_MAX} levels deep")
+        if isinstance(node, yaml.ScalarNode):
+            return 1
+        if id(node) in on_path:
+            raise _at(node, "an alias refers to something that contains it")
+        if id(node) in sizes:
+            return sizes[id(node)]
+        on_path.add(id(node))
+        below = node.value
+        if isinstance(node, yaml.MappingNode):
+            below = [part for pair in node.value for part in pair]
+        sizes[id(node)] = 1 + sum(size(child, depth + 1) for child in below)
+        on_path.discard(id(node))
+        if sizes[id(node)] > NODES_MAX:
+            raise _at(node, f"it grows to more than {NODES_MAX} values")
+        return sizes[id(node)]
+
+    size(root, 0)
+
+
+def _one_line(refused: yaml.YAMLError) -> str:
+    mark = getattr(refused, "problem_mark", None)
+    problem = str(getattr(refused, "problem", None) or "it cannot be read").splitlines()[0]
+    where = f"line {mark.line + 1}: " if mark is not None else ""
+    return where + "".join(c if c.isprintable() else "?" for c in problem)
