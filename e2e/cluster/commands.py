@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from e2e.cluster.layout import Layout, Record
-from e2e.cluster.settings import Audit
+from e2e.cluster.settings import REPOSITORY, Audit
 
 ETCD = "etcd"
 API_SERVER = "apiserver"
 FAKE_NODE = "kwok.x-k8s.io/node=fake"
 """The annotation of a node that kwok plays."""
+HELD_NODES = REPOSITORY / "e2e" / "pools" / "node-held.yaml"
+"""A stage of our own: a fake node that boots late."""
 
 _BINARY_OF = {
     API_SERVER: "kube-apiserver",
@@ -175,7 +177,7 @@ def kwok(record: Record, layout: Layout, stages: Sequence[Path]) -> list[str]:
         "--node-lease-duration-seconds=40",
         f"--cidr={record.network.fake_subnet}",
         f"--server-address=127.0.0.1:{record.ports.kwok}",
-        *(f"--config={stage}" for stage in stages),
+        *(f"--config={stage}" for stage in (*stages, HELD_NODES)),
     ]
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from e2e.pools.nodes import accelerators, advertised_later, ready_after_s
 from e2e.pools.settings import Pool
-from e2e.pools.state import KWOK_ANNOTATION, Advertise, BringUp, CreateNode, Node, NodeShape
+from e2e.pools.state import HELD_ANNOTATION, Advertise, BringUp, CreateNode, Node, NodeShape
 from e2e.pools.turn import Turn
 
 
@@ -78,12 +78,13 @@ def _settle_orders(turn: Turn) -> None:
 def _bring_up(turn: Turn, node: Node) -> None:
     after_s = ready_after_s(node)
     due = after_s is not None and turn.now_s - node.created_at_s >= after_s
-    if due and KWOK_ANNOTATION not in node.annotations:
+    if due and HELD_ANNOTATION in node.annotations:
         turn.do(BringUp(node.name, node.uid))
     if not node.ready:
         return
     later = advertised_later(node)
-    up_for_s = turn.now_s - node.ready_since_s
+    # kwok dates its first Ready back to the node's creation.
+    up_for_s = turn.now_s - max(node.ready_since_s, node.created_at_s + (after_s or 0.0))
     amounts = {
         name: amount
         for name, (amount, seconds) in later.items()

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from e2e.pools.settings import Pool
 from e2e.pools.state import (
     ADVERTISE_AFTER,
+    HELD_ANNOTATION,
     KIND_ANNOTATION,
     KWOK_ANNOTATION,
     PODS,
@@ -28,6 +29,12 @@ from taugrid_ray.quantity import parse as parse_quantity
 
 PODS_PER_NODE = "110"
 HOSTNAME = "kubernetes.io/hostname"
+NOT_YET = {
+    "type": "Ready",
+    "status": "False",
+    "reason": "Booting",
+    "message": "the node has not been brought up yet",
+}
 
 
 def whole(resource: str, quantity: str) -> int:
@@ -88,13 +95,14 @@ def _seconds(text: str | None) -> float | None:
 
 
 def manifest(pool: Pool, name: str) -> Obj:
-    """The Node object. Its Ready condition is left to whoever brings the node up."""
+    """The Node object. It says that it is not Ready: one that says nothing gets pods bound."""
     allocatable = _allocatable(pool)
     capacity = {**allocatable, **pool.node.capacity}
     hidden: Amounts = {}
     if pool.without_accelerators is not None:
         hidden = accelerators(whole_amounts(allocatable))
-    status = {
+    status: Obj = {
+        "conditions": [NOT_YET],
         "allocatable": {k: v for k, v in allocatable.items() if k not in hidden},
         "capacity": {k: v for k, v in capacity.items() if k not in hidden},
     }
@@ -123,7 +131,8 @@ def _bring_up_annotations(pool: Pool) -> dict[str, str]:
         return {KIND_ANNOTATION: "process", READY_AFTER: _text(pool.ready_seconds)}
     if pool.ready_seconds == 0:
         return {KWOK_ANNOTATION: "fake"}
-    return {READY_AFTER: _text(pool.ready_seconds)}
+    held = {HELD_ANNOTATION: "true", READY_AFTER: _text(pool.ready_seconds)}
+    return {KWOK_ANNOTATION: "fake", **held}
 
 
 def _hidden_annotations(pool: Pool, hidden: Mapping[str, str]) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing_extensions import assert_never
 
 from e2e.pools import nodes
 from e2e.pools.state import (
-    KWOK_ANNOTATION,
+    HELD_ANNOTATION,
     Action,
     Advertise,
     BringUp,
@@ -36,7 +36,7 @@ def perform(api: KubeApi, action: Action) -> Obj | None:
             except AlreadyExists:
                 return None
         case BringUp(name, uid):
-            mark = {"uid": uid, "annotations": {KWOK_ANNOTATION: "fake"}}
+            mark = {"uid": uid, "annotations": {HELD_ANNOTATION: None}}
             return api.patch(NODE, name, {"metadata": mark}, manager=MANAGER)
         case Advertise(name, amounts):
             status = {"capacity": dict(amounts), "allocatable": dict(amounts)}

@@ -19,6 +19,8 @@ PODS = "pods"
 POOL_LABEL = "e2e.taugrid.io/pool"
 KIND_ANNOTATION = "e2e.taugrid.io/node"
 KWOK_ANNOTATION = "kwok.x-k8s.io/node"
+HELD_ANNOTATION = "e2e.taugrid.io/held"
+"""While it is there, kwok leaves the node as it is: see node-held.yaml."""
 READY_AFTER = "e2e.taugrid.io/ready-after-seconds"
 ADVERTISE_AFTER = "e2e.taugrid.io/advertise-after"
 
@@ -198,7 +200,7 @@ class CreateNode:
 
 @dataclass(frozen=True, slots=True)
 class BringUp:
-    """Hand a fake node to kwok, which makes it Ready."""
+    """Let kwok make a fake node Ready that was held back."""
 
     name: str
     uid: str

@@ -10,7 +10,7 @@ from e2e.pools.nodes import manifest
 from e2e.pools.parse import parse_node, parse_pod_shape
 from e2e.pools.settings import Settings, load
 from e2e.pools.state import (
-    KWOK_ANNOTATION,
+    HELD_ANNOTATION,
     Advertise,
     BringUp,
     CreateNode,
@@ -100,11 +100,13 @@ class World:
         obj["metadata"]["uid"] = f"uid-{name}"
         node = replace(parse_node(obj), created_at_s=self.now_s)
         self.seen = replace(self.seen, nodes=(*self.seen.nodes, node))
-        if self.boots and KWOK_ANNOTATION in node.annotations:
+        if self.boots and HELD_ANNOTATION not in node.annotations:
             self.bring_up(name)
 
     def bring_up(self, name: str) -> None:
-        self._change(name, ready=True, ready_since_s=self.now_s)
+        node = self.node(name)
+        notes = {k: v for k, v in node.annotations.items() if k != HELD_ANNOTATION}
+        self._change(name, ready=True, ready_since_s=node.created_at_s, annotations=notes)
 
     def _change(self, name: str, **changes: Any) -> None:
         nodes = tuple(replace(n, **changes) if n.name == name else n for n in self.seen.nodes)
