@@ -100,8 +100,16 @@ class KubeApi(Protocol):
         ...
 
     def create(
-        self, kind: Resource, obj: Obj, namespace: str | None = None, *, dry_run: bool = False
-    ) -> Obj: ...
+        self,
+        kind: Resource,
+        obj: Obj,
+        namespace: str | None = None,
+        *,
+        dry_run: bool = False,
+        strict: bool = False,
+    ) -> Obj:
+        """`strict`: a field that the server does not know is an error, not dropped in silence."""
+        ...
 
     def patch(
         self,

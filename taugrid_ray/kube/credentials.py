@@ -13,6 +13,7 @@ everything is loaded anew, once for all callers that were sent away with the sam
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 import threading
 import time
@@ -73,7 +74,7 @@ class Direct:
     namespace = "default"
 
     def __init__(self, server: str, *, pool_size: int = 16) -> None:
-        pool = urllib3.PoolManager(maxsize=pool_size)
+        pool = urllib3.PoolManager(maxsize=pool_size, socket_options=keep_alive())
         self._session = Session(1, server.rstrip("/"), pool, None, "", anonymous=True)
 
     def session(self) -> Session:
@@ -169,6 +170,20 @@ def find(kubeconfig: str | None, context: str | None, *, pool_size: int) -> Kube
     )
 
 
+def keep_alive() -> list[tuple[int, int, int]]:
+    """Socket options that find a peer that is gone: asked after 20 s of silence, given up 30 s
+    later."""
+    options = [
+        (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    ]
+    # The names differ between systems; what one does not know stays at its default.
+    for name, value in (("TCP_KEEPIDLE", 20), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, name):
+            options.append((socket.IPPROTO_TCP, getattr(socket, name), value))
+    return options
+
+
 @contextmanager
 def _config_errors() -> Iterator[None]:
     """A configuration that cannot be read is the caller's to mend; a token file that is away may
@@ -193,7 +208,7 @@ def _open_session(configuration: Any, serial: int, pool_size: int) -> Session:
     server = str(configuration.host).rstrip("/")
     tls = _tls(configuration) if server.startswith("https") else None
     server_name = str(getattr(configuration, "tls_server_name", None) or "")
-    options: dict[str, Any] = {"maxsize": pool_size}
+    options: dict[str, Any] = {"maxsize": pool_size, "socket_options": keep_alive()}
     if tls is not None:
         options["ssl_context"] = tls
         if server_name:

@@ -39,7 +39,10 @@ SHORT_LIFE_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one move came to. `quiet`: the server had nothing new to say."""
+    """What one move came to.
+
+    wait_s: how long to wait before the next. quiet: all is well and there was nothing new.
+    """
 
     wait_s: float = 0.0
     quiet: bool = False
@@ -153,6 +156,12 @@ class Reflector(Generic[T]):
 
     def _hand_over(self, found: dict[Key, _Known[T]], version: str) -> None:
         number = int(version)
+        newest = max((known.version for known in self._known.values()), default=0)
+        if number < newest:
+            # Versions fell back: the server's store was restored. All that was known is void.
+            for key, before in self._known.items():
+                self._tell(key, before, None, before.version)
+            self._known = {}
         for key, before in self._known.items():
             now = found.get(key)
             if now is None or now.uid != before.uid:
@@ -207,7 +216,7 @@ class Reflector(Generic[T]):
             return self._wait(self._backoff_s())
         self._failures = 0
         self._heard()
-        return Step(quiet=True)
+        return Step()
 
     def _changed(self, event: WatchEvent) -> Step:
         key, now = self._read(event.object)
@@ -269,7 +278,7 @@ class Reflector(Generic[T]):
         self._failures += 1
         if isinstance(error, ApiError) and error.retry_after_s is not None:
             wait_s += error.retry_after_s
-        return Step(wait_s, quiet=True)
+        return Step(wait_s)
 
     def _not_installed(self) -> Step:
         newest = max((known.version for known in self._known.values()), default=0)
@@ -279,7 +288,7 @@ class Reflector(Generic[T]):
 
     def _wait(self, wait_s: float) -> Step:
         self._failures += 1
-        return Step(wait_s, quiet=True)
+        return Step(wait_s)
 
     def _backoff_s(self) -> float:
         longest_s = min(BACKOFF_MAX_S, BACKOFF_S * 2.0 ** min(self._failures, 16))

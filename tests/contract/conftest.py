@@ -94,7 +94,9 @@ def session_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
         yield Cluster(fake, "contract", fake)
         return
     with Face(fake, bookmark_s=0.05) as face:
-        yield Cluster(connect_to(face.server), "contract", fake)
+        api = connect_to(face.server)
+        yield Cluster(api, "contract", fake)
+        api.close()
 
 
 def _real(kubeconfig: str) -> Iterator[Cluster]:
@@ -108,6 +110,7 @@ def _real(kubeconfig: str) -> Iterator[Cluster]:
         yield cluster
     finally:
         api.delete(NAMESPACE, namespace)
+        api.close()
 
 
 @pytest.fixture

@@ -51,6 +51,16 @@ def test_a_patch_takes_a_field(api: KubeApi, ns: str, name: str) -> None:
     assert _apply(api, ns, name, "one", b="1")["data"] == {"a": "2", "b": "1"}
 
 
+def test_a_patch_and_an_apply_under_one_name_are_two_owners(
+    api: KubeApi, ns: str, name: str
+) -> None:
+    _apply(api, ns, name, "one", a="1")
+    api.patch(CONFIG_MAP, name, {"data": {"b": "1"}}, ns, manager="one")
+    assert _apply(api, ns, name, "one", c="1")["data"] == {"b": "1", "c": "1"}
+    with pytest.raises(Conflict):
+        _apply(api, ns, name, "one", b="2")
+
+
 def test_apply_says_its_kind(api: KubeApi, ns: str, name: str) -> None:
     with pytest.raises(ApiError) as refused:
         api.patch(CONFIG_MAP, name, {"metadata": {"name": name}}, ns, how=Patch.APPLY)

@@ -192,6 +192,7 @@ class FakeKube:
         namespace: str | None = None,
         *,
         dry_run: bool = False,
+        strict: bool = False,
         manager: str = "taugrid-ray",
     ) -> Obj:
         meta = obj.get("metadata") or {}
@@ -332,7 +333,7 @@ class FakeKube:
             validate(kind, None, new)
         if not call.dry_run:
             owners = self._owners.setdefault((kind, key, ""), {})
-            take_over({}, new, owners=owners, manager=call.manager)
+            take_over({}, new, owners=owners, manager=_updater(call))
             self._keep(kind, key, new)
         return copied(new)
 
@@ -407,7 +408,7 @@ class FakeKube:
             return copied(new)
         if call.verb != "apply":
             owners = self._owned(kind, key, call.sub)
-            take_over(live, new, owners=owners, manager=call.manager)
+            take_over(live, new, owners=owners, manager=_updater(call))
         if is_over(new):
             self._delete_now(kind, key)
             return copied(new)
@@ -447,6 +448,11 @@ class FakeKube:
         change = Change.ADDED if before is None else Change.MODIFIED
         self.history.add(kind, change, before=before, after=new)
         self._changed.notify_all()
+
+
+def _updater(call: Call) -> str:
+    """Who writes without apply is another owner than who applies under the same name."""
+    return f"{call.manager} using Update"
 
 
 def _key(kind: Resource, namespace: str | None, name: str) -> Key:
