@@ -179,7 +179,7 @@ def _build(go: Go, entry: Path, say: Say, on_step: Callable[[Step], None]) -> No
     )
     say(f"Ctrl-C is safe, the next try goes on where this one stopped; log: {log}")
     _clear_unfinished(entry)
-    unfinished = Path(tempfile.mkdtemp(prefix=f"{entry.name}.tmp-", dir=entry.parent))
+    unfinished = Path(tempfile.mkdtemp(prefix=_unfinished(entry), dir=entry.parent))
     try:
         with log.open("w", encoding="utf-8") as out:
             compiler = Compiler(go, out, log, on_step)
@@ -217,5 +217,10 @@ def _build_module(compiler: Compiler, module: Module, target: Path) -> None:
 
 def _clear_unfinished(entry: Path) -> None:
     """Folders that killed builds of this entry left; we hold its lock, so nobody uses them."""
-    for left in entry.parent.glob(f"{entry.name}.tmp-*"):
+    for left in entry.parent.glob(f"{_unfinished(entry)}*"):
         shutil.rmtree(left, ignore_errors=True)
+
+
+def _unfinished(entry: Path) -> str:
+    """What a folder that is not yet an entry is called: nothing that a search for entries finds."""
+    return f".{entry.name}.tmp-"

@@ -95,12 +95,11 @@ class Compiler:
             start_new_session=True,
         )
         try:
-            printed = self._follow(process)
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            raise
-        return printed
+            return self._follow(process)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
     def _follow(self, process: subprocess.Popen[bytes]) -> str:
         """Read both streams to their end, reporting at least once a second."""

@@ -109,7 +109,7 @@ class Cluster:
     @classmethod
     def attach(cls, folder: Path) -> Cluster:
         """Come back to a cluster that another process brought up."""
-        layout = Layout(folder.absolute())
+        layout = Layout(folder.resolve())
         record = layout.read_record()
         if record is None:
             raise ClusterError(f"there is no cluster in {folder}", hint="python -m e2e up")
@@ -316,7 +316,7 @@ def filled(text: str, values: Mapping[str, str]) -> str:
 def take_down(folder: Path) -> int:
     """Remove all of the cluster in `folder`; nothing there is fine. Returns how many processes
     there were."""
-    layout = Layout(folder.absolute())
+    layout = Layout(folder.resolve())
     if layout.folder.exists() and not layout.mark.exists() and any(layout.folder.iterdir()):
         raise ClusterError(f"{layout.folder} is not a cluster's folder: nothing was touched")
     bridges = network.own_bridges(layout.folder)

@@ -56,8 +56,8 @@ class Record:
     @classmethod
     def from_json(cls, text: str) -> Record:
         read = json.loads(text)
-        if read.get("schemaVersion") != _SCHEMA:
-            raise ValueError(f"schemaVersion {read.get('schemaVersion')}")
+        if read["schemaVersion"] != _SCHEMA:
+            raise ValueError(f"schemaVersion {read['schemaVersion']}")
         return cls(
             name=read["name"],
             nodes=Nodes(read["nodes"]),

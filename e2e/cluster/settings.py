@@ -99,7 +99,7 @@ class Settings:
 
     @property
     def home(self) -> Path:
-        return (self.folder or CLUSTERS / self.name).absolute()
+        return (self.folder or CLUSTERS / self.name).resolve()
 
 
 def is_root() -> bool:
