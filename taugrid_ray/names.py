@@ -52,6 +52,12 @@ QUEUE = "kueue.x-k8s.io/queue-name"
 POD_SET = "kueue.x-k8s.io/podset"
 ELASTIC = "kueue.x-k8s.io/elastic-job"
 SLICE_FOR = "kueue.x-k8s.io/workload-slice-replacement-for"
+JOB_UID = "kueue.x-k8s.io/job-uid"
+"""On each Workload: the uid of its job."""
+
+# The Job controller's words on pods.
+JOB_NAME = "batch.kubernetes.io/job-name"
+JOB_CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 
 # KubeRay's words on pods.
 RAY_CLUSTER_LABEL = "ray.io/cluster"
