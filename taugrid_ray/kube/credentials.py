@@ -26,6 +26,7 @@ from typing import Any, Protocol
 import urllib3
 
 from taugrid_ray.errors import Unreachable, UsageError
+from taugrid_ray.kube.answers import plain
 
 DEFAULT_KUBECONFIG = "~/.kube/config"
 IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -188,14 +189,18 @@ def keep_alive() -> list[tuple[int, int, int]]:
 def _config_errors() -> Iterator[None]:
     """A configuration that cannot be read is the caller's to mend; a token file that is away may
     come back."""
+    import yaml
     from kubernetes.config import ConfigException
 
+    wrong = (ConfigException, yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError)
     try:
         yield
-    except (ConfigException, KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"cannot use the kubeconfig: {error}") from error
+    except wrong as error:
+        raise UsageError(plain(f"cannot use the kubeconfig: {error}")) from error
+    except ssl.SSLError as error:
+        raise UsageError(plain(f"cannot use the kubeconfig's certificates: {error}")) from error
     except OSError as error:
-        raise Unreachable(f"cannot read the credentials: {error}") from error
+        raise Unreachable(plain(f"cannot read the credentials: {error}")) from error
 
 
 def _authorization(configuration: Any) -> str:

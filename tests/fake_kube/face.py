@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -66,7 +67,9 @@ class Face:
     it gets a bookmark. Must be short: each costs a loop.
     """
 
-    def __init__(self, kube: FakeKube, *, bookmark_s: float = 0.2) -> None:
+    def __init__(
+        self, kube: FakeKube, *, bookmark_s: float = 0.2, tls: ssl.SSLContext | None = None
+    ) -> None:
         self.kube = kube
         self.trouble: list[Trouble] = []
         self.tokens: set[str] | None = None
@@ -84,11 +87,21 @@ class Face:
 
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._http.daemon_threads = True
+        self._scheme = "http"
+        if tls is not None:
+            self._scheme = "https"
+            self._http.socket = tls.wrap_socket(
+                self._http.socket, server_side=True, do_handshake_on_connect=False
+            )
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
 
     @property
     def server(self) -> str:
-        return f"http://127.0.0.1:{self._http.server_address[1]}"
+        return f"{self._scheme}://127.0.0.1:{self.port}"
+
+    @property
+    def port(self) -> int:
+        return int(self._http.server_address[1])
 
     def __enter__(self) -> Face:
         self._thread.start()
@@ -136,7 +149,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         try:
             self._answer()
-        except (ConnectionError, TimeoutError):
+        except (ConnectionError, TimeoutError, ssl.SSLError):
             self.close_connection = True
 
     do_POST = do_PATCH = do_PUT = do_DELETE = do_GET
@@ -146,7 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.owner.seen.append((self.command, self.path, dict(self.headers.items())))
         tokens = self.owner.tokens
         if tokens is not None:
-            token = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
+            token = (self.headers.get("Authorization") or "").partition(" ")[2]
             if token not in tokens:
                 self._refuse(ApiError("Unauthorized", status=401, reason="Unauthorized"))
                 return
