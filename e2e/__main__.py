@@ -12,6 +12,7 @@ from typing_extensions import override
 COMMANDS = {
     "build": ("e2e.cluster.commandline", "build"),
     "up": ("e2e.cluster.commandline", "up"),
+    "exec": ("e2e.cluster.commandline", "exec_"),
     "down": ("e2e.cluster.commandline", "down"),
     "status": ("e2e.cluster.commandline", "status"),
     "list": ("e2e.scenarios.commandline", "list_scenarios"),

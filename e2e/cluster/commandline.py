@@ -1,4 +1,4 @@
-"""`build`, `up`, `down` and `status`.
+"""`build`, `up`, `exec`, `down` and `status`.
 
 Data goes to standard output, chatter to standard error. Ctrl-C and SIGTERM during `up` take down
 what was started.
@@ -7,7 +7,9 @@ what was started.
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -98,6 +100,26 @@ def up(name: str, folder: Path | None, nodes: str, bare: bool) -> None:
             cluster = Cluster.up(settings, progress=console.say, on_build_step=console.step)
             console.say(f"kubectl: {cluster.kubectl}")
         click.echo(f"KUBECONFIG={cluster.kubeconfig}  ({time.monotonic() - began_s:.1f} s)")
+
+
+@click.command("exec", context_settings={"ignore_unknown_options": True})
+@click.option("--bare", is_flag=True, help="Without the pools and our controller.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def exec_(bare: bool, command: tuple[str, ...]) -> None:
+    """Run COMMAND against a new cluster with fake nodes, take the cluster down, and exit as COMMAND
+    did. KUBECONFIG and TAUGRID_RAY_KUBECONFIG name the cluster."""
+    with reported():
+        require_linux()
+        extras = () if bare else default_extras(Nodes.FAKE)
+        settings = Settings(name=f"exec-{os.getpid()}", nodes=Nodes.FAKE, extras=extras)
+        with (
+            Console() as console,
+            Cluster.up(settings, progress=console.say, on_build_step=console.step) as cluster,
+        ):
+            path = str(cluster.kubeconfig)
+            env = {**os.environ, "KUBECONFIG": path, "TAUGRID_RAY_KUBECONFIG": path}
+            code = subprocess.run(command, env=env, check=False).returncode
+    sys.exit(code if code >= 0 else 128 - code)
 
 
 @click.command()
