@@ -215,11 +215,12 @@ def _ray_name_problems(metadata: Field, kind: str, longest: int) -> Iterator[Fie
 
 def _amount_problems(spec: Field, made: PodGroup) -> Iterator[FieldError]:
     """Kueue and the scheduler count in 64 bits, CPUs in thousandths."""
+    pods = max(made.count, made.counted.count)
     for resource, amount in {**made.total, **made.counted.total}.items():
         if amount * (1000 if resource == "cpu" else 1) > INT64_MAX:
             yield spec.wrong(
-                f"{made.count} pods of {shown(made.name)} ask for more {resource} than Kubernetes "
-                "can count in 64 bits; lower the request or the number of pods"
+                f"{shown(made.name)} x {pods} asks for more {resource} "
+                "than Kubernetes can count in 64 bits; lower the request or the number of pods"
             )
 
 
@@ -239,7 +240,7 @@ def _draft_job(root: Field, defaults: NamespaceDefaults) -> _Draft:
         notes=(brake,) if elastic else (),
         problems=(
             *job.job_problems(spec, metadata, pod),
-            *pod_rules.pod_problems(template["spec"]),
+            *pod_rules.template_problems(template),
             *kueue_rules.job_problems(spec, metadata),
         ),
         queue_problems=(),
@@ -271,7 +272,7 @@ def _draft_rayjob(root: Field, defaults: NamespaceDefaults) -> _Draft:
         groups = (*groups, ray.submitter_group(spec, defaults))
     if spec["submitterPodTemplate"].exists:
         templates = (*templates, spec["submitterPodTemplate"])
-        problems = (*problems, *pod_rules.pod_problems(templates[-1]["spec"]))
+        problems = (*problems, *pod_rules.template_problems(templates[-1]))
     queue_problems = list(kueue_rules.rayjob_problems(spec))
     if own:
         queue_problems += kueue_rules.ray_problems(
@@ -303,7 +304,7 @@ def _cluster(root: Field, spec: Field, mode: str, defaults: NamespaceDefaults) -
     workers = [pod for _, pod in pods.workers]
     problems += raycluster_rules.cluster_problems(spec, annotations, pods.head, workers)
     for template in pods.templates:
-        problems += pod_rules.pod_problems(template["spec"])
+        problems += pod_rules.template_problems(template)
     own = spec["autoscalerOptions"]["resources"]
     problems += pod_rules.resource_problems(own)
     return _Draft(

@@ -45,20 +45,33 @@ class Manifests:
         return tuple(d.wrong for d in self.documents if d.wrong is not None)
 
 
-def load_manifests(text: str, *, name: str = "the manifest") -> list[Obj]:
+def load_manifests(text: str | bytes, *, name: str = "the manifest") -> list[Obj]:
     """All objects of a YAML or JSON text, lists unpacked, empty documents left out.
 
-    `name` is how the text is called in errors, such as its file name.
+    text: bytes are a file's content, in UTF-8. `name` is how the text is called in errors, such as
+    its file name.
     Raises ManifestError: one sentence, with the line where YAML knows it.
     """
     try:
-        documents = list(load_documents(text))
+        documents = list(load_documents(_decoded(text)))
     except ValueError as refused:
         raise ManifestError(f"{_label(name)}: {refused}") from refused
     objects: list[Obj] = []
     for number, document in enumerate((d for d in documents if d is not None), 1):
         objects += _unpacked(document, f"{_label(name)}, document {number}")
     return objects
+
+
+def _decoded(text: str | bytes) -> str:
+    if isinstance(text, str):
+        return text
+    try:
+        return text.decode("utf-8-sig")
+    except UnicodeDecodeError as refused:
+        line = text[: refused.start].count(b"\n") + 1
+        raise ValueError(
+            f"line {line}: byte {text[refused.start]:#04x} is not UTF-8; save the file as UTF-8"
+        ) from refused
 
 
 def _label(name: str) -> str:
@@ -87,7 +100,7 @@ def _unpacked(document: Any, where: str) -> Iterator[Obj]:
         yield from _unpacked(item, f"{where}, items[{number}]")
 
 
-def gangs_in(text: str, *, name: str = "the manifest", queue: str = "") -> Manifests:
+def gangs_in(text: str | bytes, *, name: str = "the manifest", queue: str = "") -> Manifests:
     """Read a file: every object is a gang, another object, or wrong with one sentence.
 
     LimitRanges and RuntimeClasses in the same file count for the gangs beside them. Raises

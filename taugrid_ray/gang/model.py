@@ -50,6 +50,7 @@ class NoteCode(str, Enum):
     AUTOSCALER_CANNOT_SIZE = "AutoscalerCannotSize"
     RAY_RESOURCES_SPELLING = "RayResourcesSpelling"
     HEAD_TOLERATES_ACCELERATORS = "HeadToleratesAccelerators"
+    CLAIMS_NOT_COUNTED = "ClaimsNotCounted"
     OVERHEAD_UNKNOWN = "OverheadUnknown"
     OTHER_SCHEDULER = "OtherScheduler"
     NO_QUEUE = "NoQueue"
@@ -60,7 +61,6 @@ class NoteCode(str, Enum):
     OWNED = "Owned"
     NO_BRAKE = "NoBrake"
     STALE_ANNOTATION = "StaleAnnotation"
-    UNQUOTED_FRACTION = "UnquotedFraction"
 
 
 @dataclass(frozen=True, slots=True)

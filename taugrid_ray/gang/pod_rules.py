@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from taugrid_ray.gang.model import Note, NoteCode
-from taugrid_ray.gang.syntax import is_qualified
+from taugrid_ray.gang.syntax import is_qualified, is_subdomain, label_problems
 from taugrid_ray.kinds.strict import Field, FieldError, shown
 from taugrid_ray.quantity import canonical, human_bytes
 
@@ -20,7 +20,21 @@ _STANDARD = ("cpu", "memory", "ephemeral-storage")
 _TINY = 16 * 2**20
 
 
-def pod_problems(spec: Field) -> Iterator[FieldError]:
+def template_problems(template: Field) -> Iterator[FieldError]:
+    template["metadata"]["annotations"].string_map()
+    yield from label_problems(template["metadata"]["labels"])
+    spec = template["spec"]
+    account = spec["serviceAccountName"]
+    if account.text() and not is_subdomain(account.text()):
+        yield account.wrong(
+            f"{shown(account.text())} is not the name of a service account: lower-case letters, "
+            "digits, dashes and dots; fill in what is left open, or remove it"
+        )
+    yield from label_problems(spec["nodeSelector"])
+    yield from _pod_problems(spec)
+
+
+def _pod_problems(spec: Field) -> Iterator[FieldError]:
     if not spec["containers"].items():
         yield spec["containers"].wrong("is empty: write at least one container")
     for item in (*spec["initContainers"].items(), *spec["containers"].items()):
@@ -89,7 +103,14 @@ def _is_exact(name: str) -> bool:
 
 
 def pod_notes(spec: Field) -> Iterator[Note]:
-    """Numbers that are legal and probably not meant."""
+    """What the sums do not hold, and numbers that are legal and probably not meant."""
+    claims = spec["resourceClaims"]
+    if claims.items():
+        yield Note(
+            NoteCode.CLAIMS_NOT_COUNTED,
+            "its pods claim devices (resourceClaims), which are not in these sums",
+            claims.path,
+        )
     for item in (*spec["initContainers"].items(), *spec["containers"].items()):
         for side in (item["resources"]["requests"], item["resources"]["limits"]):
             memory = side["memory"]

@@ -42,7 +42,9 @@ class Hidden:
     uncounted_init: tuple[Container, ...] = ()
     """Added by KubeRay, not counted by Kueue: the workers' wait for the head."""
     floor: Resources = field(default_factory=dict)
-    """Kueue raises the first container's requests to this: the Redis cleanup Job."""
+    """Kueue counts at least this for the first container: the Redis cleanup Job, which comes when
+    the pod goes. The pod itself asks for no more than was written.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ def _as_api_server(pod: PodSpec, hidden: Hidden, defaults: NamespaceDefaults) ->
     )
     return replace(
         pod,
-        containers=_raised([_requests_from_range(c, defaults) for c in from_limits], hidden.floor),
+        containers=tuple(_requests_from_range(c, defaults) for c in from_limits),
         init_containers=tuple(_requests_from_range(c, defaults) for c in init_from_limits),
         requests=_pod_level(pod, effective_requests(before)),
     )

@@ -7,7 +7,8 @@ numOfHosts as written, suspended or not.
 Hidden containers, their numbers as in KubeRay: the autoscaler (500m, 512Mi, or
 autoscalerOptions.resources) and the SidecarMode submitter (500m, 200Mi) in the head, a container in
 every worker that waits for the head (200m, 256Mi, not counted by Kueue), the submitter's pod in
-K8sJobMode. Kueue raises the head to 200m, 256Mi for the Redis cleanup Job of fault tolerance.
+K8sJobMode. Kueue counts 200m, 256Mi or more for the head, for the Redis cleanup Job of fault
+tolerance.
 
 Source: kuberay 1.6.2 ray-operator/controllers/ray/{common/pod.go,common/job.go,utils/util.go};
 kueue 0.19.2 pkg/controller/jobs/{raycluster/common.go,rayjob/rayjob_controller.go}.

@@ -2,8 +2,8 @@
 
 PyYAML's safe loader, with three changes. Plain scalars resolve as in Go's YAML 1.1 reader, which
 kubectl uses: a date stays text, `1:30` stays text, `1e9` is a number. A key that stands twice is an
-error (the later one would silently win). And the document's size, its depth and the nodes it grows
-to through aliases are limited, before anything is built.
+error (the later one would silently win). And the document's size, its depth, its values and what
+they grow to through aliases are limited, before anything is built.
 """
 
 from __future__ import annotations
@@ -13,18 +13,29 @@ from collections.abc import Iterator
 from typing import Any
 
 import yaml
+from typing_extensions import override
 
 from taugrid_ray.kinds.strict import shown
 
 BYTES_MAX = 4 * 2**20
 """More than any file that etcd could store object by object."""
 DEPTH_MAX = 100
-NODES_MAX = 500_000
+NODES_MAX = 200_000
+"""Values of one document, and of all documents together: some seconds of reading at most."""
 DOCUMENTS_MAX = 2_000
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader with the resolvers below and no duplicate keys."""
+    """SafeLoader with the resolvers below, no duplicate keys and no more than NODES_MAX values."""
+
+    _values = 0
+
+    @override
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self._values += 1
+        if self._values > NODES_MAX:
+            raise ValueError(f"it holds more than {NODES_MAX} values")
+        return super().compose_node(parent, index)
 
 
 _DROPPED = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:float", "tag:yaml.org,2002:int")
@@ -34,7 +45,9 @@ _Loader.yaml_implicit_resolvers = {
 }
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:int",
-    re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]+|0|[1-9][0-9_]*)\Z"),
+    re.compile(
+        r"[-+]?(?:0b_*[01][01_]*|0x_*[0-9a-fA-F][0-9a-fA-F_]*|0o?_*[0-7][0-7_]*|0|[1-9][0-9_]*)\Z"
+    ),
     list("-+0123456789"),
 )
 _Loader.add_implicit_resolver(
@@ -104,6 +117,12 @@ def load_documents(text: str) -> Iterator[Any]:
                 continue
             _measure(node)
             yield loader.construct_document(node)
+    except yaml.reader.ReaderError as refused:
+        line = text.count("\n", 0, refused.position) + 1
+        code = ord(text[refused.position])
+        raise ValueError(
+            f"line {line}: the character U+{code:04X} is not allowed in YAML; remove it"
+        ) from refused
     except yaml.YAMLError as refused:
         raise ValueError(_one_line(refused)) from refused
     except RecursionError as refused:
@@ -140,5 +159,7 @@ def _measure(root: yaml.Node) -> None:
 def _one_line(refused: yaml.YAMLError) -> str:
     mark = getattr(refused, "problem_mark", None)
     problem = str(getattr(refused, "problem", None) or "it cannot be read").splitlines()[0]
+    if "'\\t'" in problem:
+        problem = "a tab stands where only spaces may; write spaces"
     where = f"line {mark.line + 1}: " if mark is not None else ""
     return where + "".join(c if c.isprintable() else "?" for c in problem)
