@@ -121,7 +121,10 @@ def _own_deadline(job: SeenJob) -> int | None:
 
 
 def _asked_at(seen: SeenGang, workload: Workload, now_s: float) -> float:
-    """When this reservation first asked: the earliest mark on its requests, or now."""
+    """When this reservation first asked: the earliest mark on its requests, or now.
+
+    What the API server refuses leaves no mark, so there the clock starts with the reservation.
+    """
     reservation = workload.reservation
     marks = []
     for request in seen.requests:
@@ -132,7 +135,8 @@ def _asked_at(seen: SeenGang, workload: Workload, now_s: float) -> float:
             marks.append(parse_time(notes.get(names.ASKED_AT, "")))
         except ValueError:
             marks.append(request.meta.created_at_s or now_s)
-    return min(marks, default=now_s)
+    first_s = reservation.changed_at_s if seen.refused and reservation is not None else now_s
+    return min(marks, default=first_s)
 
 
 def _asked(
@@ -241,10 +245,9 @@ def _ask_and_wait(
     if missing and seen.refused:
         told = sentences.refused(wait.gang, seen.refused)
         said = _say(workload, check, job, told, now_s, warning=True)
-        creates = _creates(seen, missing)
-        return Decision(
-            (*stale, *said.actions, *creates), wake_after_s=min(left_s, REFUSED_RETRY_S)
-        )
+        # Told first: news of a decision whose create fails again would never get out.
+        again = said.actions or _creates(seen, missing)
+        return Decision((*stale, *again), wake_after_s=min(left_s, REFUSED_RETRY_S))
     if missing:
         return Decision((*stale, *_creates(seen, missing)), wake_after_s=min(left_s, QUIET_S))
     quiet_left_s = asked_at_s + QUIET_S - now_s
