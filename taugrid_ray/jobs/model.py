@@ -31,6 +31,8 @@ class PodCounts:
     bound: int = 0
     ready: int = 0
     ended: int = 0
+    nodes: int = 0
+    """On how many nodes they are."""
 
 
 @dataclass(frozen=True, slots=True)

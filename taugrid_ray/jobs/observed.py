@@ -1,4 +1,4 @@
-"""What was read of one job, as values: the job, its Workloads, its pods, the events about it.
+"""What was read of one job, as values: the job, its Workloads, requests, pods and events.
 
 A user may lack a right, and a part of the API may be away. Such a part is `None`, with the reason
 in `unavailable`; an empty tuple means "read, and there is none". The two are never mixed up.
@@ -14,6 +14,7 @@ from taugrid_ray import names
 from taugrid_ray.kinds import fields
 from taugrid_ray.kinds.job import Job, parse_job
 from taugrid_ray.kinds.meta import time_at
+from taugrid_ray.kinds.provisioning_request import ProvisioningRequest
 from taugrid_ray.kinds.rayjob import RayJob, parse_rayjob
 from taugrid_ray.kinds.resource import JOB, RAY_JOB, Obj, Resource
 from taugrid_ray.kinds.workload import Workload
@@ -45,6 +46,7 @@ class JobRef:
 class Part(str, Enum):
     JOB = "job"
     WORKLOADS = "workloads"
+    REQUESTS = "requests"
     PODS = "pods"
     EVENTS = "events"
 
@@ -123,6 +125,8 @@ class Observed:
     job: Job | RayJob | None
     """None: it is gone."""
     workloads: tuple[Workload, ...] | None = ()
+    requests: tuple[ProvisioningRequest, ...] | None = ()
+    """Our ProvisioningRequests for the Workload that speaks for the job."""
     pods: tuple[PodView, ...] | None = ()
     events: tuple[EventView, ...] | None = ()
     unavailable: Mapping[Part, str] = field(default_factory=dict)

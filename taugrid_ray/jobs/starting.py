@@ -38,8 +38,8 @@ def state(base: JobState, seen: Observed, job: Job | RayJob, workload: Workload 
         return _running(base, seen, job, workload, pods)
     told = _told(workload)
     waiting = [p for p in pods if not p.node and not p.has_ended]
-    booked = told is not None and told.reason in _BOOKED
-    if booked and seen.pods is not None and (waiting or not pods):
+    unbound = seen.pods is not None and (waiting or not pods)
+    if told is not None and told.reason in _BOOKED and unbound:
         return _nodes(base, told, waiting, started_s)
     return _pods(base, seen, job, told, pods, _expected(job, workload), started_s)
 
@@ -59,8 +59,11 @@ def _told(workload: Workload | None) -> Told | None:
 
 
 def _expected(job: Job | RayJob, workload: Workload | None) -> int:
-    admitted = sum(a.count for a in workload.assignments) if workload is not None else 0
-    return admitted or (job.pods_at_once if isinstance(job, Job) else 0)
+    """Pods of the first start: a RayJob's submitter comes only once its Ray cluster runs."""
+    assigned = workload.assignments if workload is not None else ()
+    if isinstance(job, RayJob):
+        return sum(a.count for a in assigned if a.name != rj.SUBMITTER_POD_SET)
+    return sum(a.count for a in assigned) or job.pods_at_once
 
 
 def _runs(
@@ -113,7 +116,8 @@ def _ray_running(running: JobState, job: RayJob) -> JobState:
     else:
         sentence = "its Ray cluster runs; the program is being submitted"
     if job.failed_tries:
-        sentence += f" (after {plural(job.failed_tries, 'failed try')})".replace("trys", "tries")
+        tries = "1 failed try" if job.failed_tries == 1 else f"{job.failed_tries} failed tries"
+        sentence += f" (after {tries})"
     return replace(running, sentence=sentence)
 
 
@@ -152,6 +156,8 @@ def _pods(
     if seen.pods is None:
         ready = f", {job.ready} ready" if isinstance(job, Job) else ""
         return replace(found, sentence=f"has started{ready}; its pods cannot be read")
+    if isinstance(job, RayJob):
+        pods = [p for p in pods if p.ray_type]
     ready_count = sum(1 for p in pods if p.ready or p.has_ended)
     total = max(expected, len(pods))
     sentence = f"{ready_count} of {plural(total, 'pod')} ready"

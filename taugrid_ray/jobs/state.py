@@ -67,6 +67,7 @@ def _counts(seen: Observed, workload: Workload | None) -> PodCounts | None:
         bound=sum(1 for p in live if p.node),
         ready=sum(1 for p in live if p.ready),
         ended=sum(1 for p in live if p.has_ended),
+        nodes=len({p.node for p in live if p.node and not p.has_ended}),
     )
 
 
@@ -154,7 +155,8 @@ def _no_workload(seen: Observed, job: Job | RayJob) -> JobState:
             base,
             reason="NoQueue",
             sentence="is suspended and has no queue label: nobody will start it",
-            hint="delete it and run it again with --queue NAME (kubectl get localqueues lists them)",
+            hint=f"taugrid cancel {seen.ref.target} -n {seen.ref.namespace}, then run it again "
+            "with --queue NAME (kubectl get localqueues lists them)",
         )
     if not job.suspend:
         return starting.state(base, seen, job, None)

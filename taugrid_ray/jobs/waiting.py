@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from taugrid_ray import names, sentences
+from taugrid_ray.jobs.asked import asked_of, told_by
 from taugrid_ray.jobs.model import JobState, Outcome
 from taugrid_ray.jobs.observed import JobRef, Observed
 from taugrid_ray.jobs.told import moment_of, reason_of
@@ -173,6 +174,10 @@ def reserved(seen: Observed, workload: Workload, reservation: Condition, now_s: 
     if check is None:
         return replace(base, reason="Admitting", sentence="holds quota; Kueue is admitting it")
     if told is None:
+        by_requests = told_by(asked_of(seen.requests or ()))
+        if by_requests is not None:
+            sentence = by_requests.sentence
+            return replace(base, reason=by_requests.reason.value, sentence=sentence)
         words = f": {printable(check.message)}" if check.message else ""
         sentence = f'holds quota; waits for admission check "{printable(check.name)}"{words}'
         return replace(base, reason="WaitingForCheck", sentence=sentence)

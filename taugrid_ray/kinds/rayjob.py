@@ -19,6 +19,8 @@ from taugrid_ray.kinds.resource import Obj
 
 CLUSTER_SELECTOR = "ray.io/cluster"
 OPERATOR = "ray.io/kuberay-operator"
+SUBMITTER_POD_SET = "submitter"
+"""Kueue's name for the pod that hands the program over in K8sJobMode."""
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 
 
