@@ -65,7 +65,7 @@ def parse_memory(text: str | None) -> Memory:
             at_s=parse_time(fields.text(raw, "at")),
             resume_at_s=parse_time(resume_at) if resume_at else None,
         )
-    except ValueError:
+    except (ValueError, RecursionError):
         return FRESH
 
 

@@ -27,7 +27,7 @@ from taugrid_ray.kinds.provisioning_request import ProvisioningRequest
 from taugrid_ray.kinds.workload import Check, CheckState, Workload
 from taugrid_ray.memory import FRESH, Memory
 from taugrid_ray.sentences import Told
-from taugrid_ray.verdict import Verdict, answer_of
+from taugrid_ray.verdict import Answer, Verdict, answer_of
 
 _OVER = (Verdict.EXPIRED, Verdict.FAILED, Verdict.REVOKED)
 
@@ -44,11 +44,14 @@ def decide(
     )
     if not workload.is_true(wl.ADMITTED):
         return _held_by_others(seen, workload, check, job, memory, mine, now_s)
-    live = tuple(r for r in mine if not _is_done(r, seen.pods, workload))
-    actions = (*drop_all_but(seen, live), *_unstamp(seen.pods, live))
-    if not live and not seen.requests and memory != FRESH:
+    pools = _pools(seen, workload, check)
+    total = sum(p.pods for p in pools)
+    kept = tuple(r for r in mine if not _is_done(r, seen.pods, workload, total))
+    live = tuple(r for r in kept if answer_of(r).verdict not in _OVER)
+    actions = (*drop_all_but(seen, kept), *_unstamp(seen.pods, live))
+    if not kept and not seen.requests and memory != FRESH:
         actions = (*actions, Forget(target(workload)))
-    watched = _watch_clocks(seen, workload, check, job, memory, live, now_s)
+    watched = _watch_clocks(seen, workload, check, job, memory, pools, kept, now_s)
     return replace(watched, actions=(*actions, *watched.actions))
 
 
@@ -67,8 +70,8 @@ def _held_by_others(
     answers = [answer_of(r) for r in mine]
     if pools and seen.policy is not None:
         gang = sentences.size([(p.pool, p.pods) for p in pools])
-        if any(a.verdict in _OVER for a in answers):
-            why = sentences.expired(gang)
+        if over := next((a for a in answers if a.verdict in _OVER), None):
+            why = _why_over(over, gang)
             return fail(workload, check.name, job, seen.policy, memory, why, now_s)
         if not mine:
             again = SetCheck(
@@ -84,14 +87,28 @@ def _held_by_others(
     return Decision(stale)
 
 
-def _is_done(request: ProvisioningRequest, all_pods: tuple[Pod, ...], workload: Workload) -> bool:
-    """Used up, or over: nobody needs the request any more."""
+def _why_over(answer: Answer, gang: str) -> Told:
+    if answer.verdict is Verdict.FAILED:
+        return sentences.failed(gang, answer.message)
+    if answer.verdict is Verdict.REVOKED:
+        return sentences.revoked(gang, answer.message)
+    return sentences.expired(gang)
+
+
+def _is_done(
+    request: ProvisioningRequest, all_pods: tuple[Pod, ...], workload: Workload, total: int
+) -> bool:
+    """Used up: nobody needs the request any more. total: pods of the whole gang."""
     verdict = answer_of(request).verdict
-    if verdict is Verdict.CONSUMED or verdict in _OVER:
+    if verdict is Verdict.CONSUMED:
         return True
     if workload.is_elastic:
         # Its pods do not name the booking; Kueue says when all of them run.
-        return workload.is_true(wl.PODS_READY)
+        return verdict in _OVER or workload.is_true(wl.PODS_READY)
+    if verdict in _OVER:
+        # It books nothing any more, and its pods have lost its name. While some are not bound it
+        # stays as the mark that the nodes clock still runs: a booking may well end before it.
+        return sum(1 for p in all_pods if p.node) >= total
     own = [p for p in all_pods if p.booking == request.meta.name]
     waiting = any(p.is_live and not p.node for p in own)
     return not waiting and sum(1 for p in own if p.node) >= request.pods
@@ -131,22 +148,23 @@ def _watch_clocks(
     check: Check,
     job: SeenJob,
     memory: Memory,
-    live: tuple[ProvisioningRequest, ...],
+    pools: tuple[PoolGang, ...],
+    kept: tuple[ProvisioningRequest, ...],
     now_s: float,
 ) -> Decision:
     policy = seen.policy
     admitted = find(workload.conditions, wl.ADMITTED)
-    if policy is None or admitted is None or workload.is_true(wl.PODS_READY):
-        return Decision()
-    pools = _pools(seen, workload, check)
-    if not pools:
+    if policy is None or admitted is None or workload.is_true(wl.PODS_READY) or not pools:
         return Decision()
     gang = sentences.size([(p.pool, p.pods) for p in pools])
-    started = job.entrypoint_started or any(
-        p.phase in (pods.RUNNING, pods.SUCCEEDED, pods.FAILED) for p in seen.pods
+    # Pods of an elastic gang do not say whose they are, so any of them may be running.
+    started = (
+        job.entrypoint_started
+        or workload.is_elastic
+        or any(p.phase in (pods.RUNNING, pods.SUCCEEDED, pods.FAILED) for p in seen.pods)
     )
     booked_at_s = admitted.changed_at_s
-    if live:
+    if kept:
         held = nodes.progress(seen, policy, asked_pools=pools, booked_at_s=booked_at_s, now_s=now_s)
         if held is not None:
             if not held.failed:

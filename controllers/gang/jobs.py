@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from controllers.gang.seen import SeenJob
 from taugrid_ray import names
-from taugrid_ray.kinds import fields
-from taugrid_ray.kinds.conditions import is_true, parse_conditions
-from taugrid_ray.kinds.meta import OwnerRef, parse_meta
+from taugrid_ray.kinds import job as jobs
+from taugrid_ray.kinds import raycluster as rayclusters
+from taugrid_ray.kinds import rayjob as rayjobs
+from taugrid_ray.kinds.meta import ObjectMeta, OwnerRef
 from taugrid_ray.kinds.resource import JOB, RAY_CLUSTER, RAY_JOB, Obj, Resource
-
-_RAY_JOB_ENDED = ("Complete", "Failed", "ValidationFailed")
 
 
 def _seen(
-    kind: Resource, obj: Obj, *, suspended: bool, entrypoint_started: bool, ended: bool
+    kind: Resource,
+    meta: ObjectMeta,
+    *,
+    suspended: bool,
+    ended: bool = False,
+    entrypoint_started: bool = False,
 ) -> SeenJob:
-    meta = parse_meta(obj)
     return SeenJob(
         ref=OwnerRef(kind.api_version, kind.kind, meta.name, meta.uid, controller=True),
         suspended=suspended,
@@ -26,31 +29,21 @@ def _seen(
 
 
 def parse_job(obj: Obj) -> SeenJob:
-    conditions = parse_conditions(obj)
-    return _seen(
-        JOB,
-        obj,
-        suspended=fields.is_true(obj, "spec", "suspend"),
-        entrypoint_started=False,
-        ended=is_true(conditions, "Complete") or is_true(conditions, "Failed"),
-    )
+    job = jobs.parse_job(obj)
+    return _seen(JOB, job.meta, suspended=job.suspend, ended=job.is_finished)
 
 
 def parse_ray_job(obj: Obj) -> SeenJob:
+    job = rayjobs.parse_rayjob(obj)
     return _seen(
         RAY_JOB,
-        obj,
-        suspended=fields.is_true(obj, "spec", "suspend"),
-        entrypoint_started=fields.text(obj, "status", "jobStatus") != "",
-        ended=fields.text(obj, "status", "jobDeploymentStatus") in _RAY_JOB_ENDED,
+        job.meta,
+        suspended=job.suspend,
+        ended=job.is_finished,
+        entrypoint_started=job.entrypoint_started,
     )
 
 
 def parse_ray_cluster(obj: Obj) -> SeenJob:
-    return _seen(
-        RAY_CLUSTER,
-        obj,
-        suspended=fields.is_true(obj, "spec", "suspend"),
-        entrypoint_started=False,
-        ended=False,
-    )
+    cluster = rayclusters.parse_raycluster(obj)
+    return _seen(RAY_CLUSTER, cluster.meta, suspended=cluster.suspend)

@@ -321,3 +321,12 @@ def _word(action: Action) -> str:
             return f"condition {action.type}={action.is_true} {action.reason}"
         case Announce():
             return f"tell {action.reason.value}"
+
+
+def requests_of(gang: Gang, now_s: float = NOW_S) -> list[Any]:
+    """The ProvisioningRequests that the gang asks for."""
+    return [
+        a.obj
+        for a in gang.decides(now_s).actions
+        if isinstance(a, Create) and a.kind == PROVISIONING_REQUEST
+    ]
