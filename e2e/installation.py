@@ -12,7 +12,8 @@ from pathlib import Path
 
 import yaml
 
-from e2e.cluster import Cluster, ExtraPart, Nodes
+from e2e.cluster import Cluster, Nodes
+from e2e.cluster.extras import NODE_AGENT
 from e2e.cluster.settings import REPOSITORY, ClusterError
 from taugrid_ray.kinds.resource import CONFIG_MAP, Obj
 from taugrid_ray.kube.api import Patch
@@ -33,7 +34,7 @@ def install(cluster: Cluster, *, controller: bool = True) -> None:
     set_pools(cluster, [])
     cluster.start_part("pools", ("{python}", "-m", "e2e.pools", "--kubeconfig", "{kubeconfig}"))
     if cluster.nodes is Nodes.PROCESS:
-        start_node_agent(cluster)
+        cluster.start_extra(NODE_AGENT)
     if controller:
         start_controller(cluster)
 
@@ -50,21 +51,6 @@ def start_controller(cluster: Cluster, *, kubeconfig: Path | None = None) -> Non
         argv,
         kubeconfig=kubeconfig or cluster.kubeconfig_for(CONTROLLER_USER, CONTROLLER_GROUPS),
         ready_url=ready,
-    )
-
-
-def start_node_agent(cluster: Cluster) -> None:
-    cluster.start_extra(
-        ExtraPart(
-            "nodes",
-            (
-                *("{python}", "-m", "e2e.nodes", "--kubeconfig", "{kubeconfig}"),
-                *("--folder", "{folder}", "--bridge", "{bridge}"),
-                *("--bridge-address", "{address}", "--subnet", "{subnet}"),
-                *("--api-address", f"{cluster.network.address}:{cluster.ports.apiserver}"),
-                *("--prefix", "{prefix}"),
-            ),
-        )
     )
 
 

@@ -81,24 +81,28 @@ class Attempt:
     _executor: Executor
     _tell: Tell
     _termination_log: Path
-    _asked: dict[Probe, Asked] = field(default_factory=dict)
+    _probes: dict[Kind, Probe]
+    _asked: dict[Kind, Asked]
     _pre_stop: Obj = field(default_factory=dict)
     _kill_at_s: float | None = None
     _killed: bool = False
 
     def probe(self, kind: Kind) -> Probe:
-        return next(probe for probe in self._asked if probe.kind is kind)
+        return self._probes[kind]
 
     def due(self, now_s: float) -> float | None:
         """Do what is due: ask probes, kill what did not stop. When the next is due."""
         if self._kill_at_s is not None:
             return self._kill_if_due(now_s)
-        for probe, asked in self._asked.items():
+        for kind, asked in self._asked.items():
+            probe = self._probes[kind]
             if is_due(probe, asked, now_s, started=self.started):
-                self._asked[probe] = while_asking(asked)
+                self._asked[kind] = while_asking(asked)
                 self._executor.submit(self._ask, probe, now_s)
         times = [
-            a.next_at_s for p, a in self._asked.items() if (p.kind is Kind.STARTUP) != self.started
+            asked.next_at_s
+            for kind, asked in self._asked.items()
+            if (kind is Kind.STARTUP) != self.started
         ]
         soonest = min(times, default=float("inf"))
         return None if soonest == float("inf") else soonest
@@ -108,10 +112,12 @@ class Attempt:
         self._tell(Answered(self.name, self.serial, probe.kind, good, said, asked_at_s))
 
     def answered(self, message: Answered, now_s: float) -> Verdict | None:
-        probe = self.probe(message.kind)
-        asked = self._asked[probe]
-        self._asked[probe], verdict = after_answer(
-            probe, asked, good=message.good, asked_at_s=message.asked_at_s, now_s=now_s
+        self._asked[message.kind], verdict = after_answer(
+            self._probes[message.kind],
+            self._asked[message.kind],
+            good=message.good,
+            asked_at_s=message.asked_at_s,
+            now_s=now_s,
         )
         return verdict
 
@@ -150,9 +156,6 @@ class Attempt:
             return self._termination_log.read_text(errors="replace")[:LAST_WORDS_MAX]
         except OSError:
             return ""
-
-    def clear_up(self) -> None:
-        self._asked.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +210,7 @@ class Starter:
         )
         process.running.wait(START_S)
         since_s = ground.clock.now_s()
+        asked = {probe.kind: probe for probe in probes(container)}
         return Attempt(
             name=name,
             serial=serial,
@@ -218,7 +222,8 @@ class Starter:
             _executor=self.executor,
             _tell=self.tell,
             _termination_log=own / "termination-log",
-            _asked={probe: first_ask(probe, since_s) for probe in probes(container)},
+            _probes=asked,
+            _asked={kind: first_ask(probe, since_s) for kind, probe in asked.items()},
             _pre_stop=fields.mapping(container, "lifecycle", "preStop"),
         )
 

@@ -10,5 +10,5 @@ READY_AFTER = "e2e.taugrid.io/ready-after-seconds"
 RESOURCES = "e2e.taugrid.io/resources"
 """What the node offers, as JSON, where its status says nothing."""
 ADVERTISE_AFTER = "e2e.taugrid.io/advertise-after"
-"""JSON `{"seconds": 20, "resources": {"nvidia.com/gpu": "8"}}`: offered that long after its
-creation, as by a device plug-in that is slow to start."""
+"""JSON `{"nvidia.com/gpu": {"amount": "8", "seconds": 20}}`: offered that long after the node is
+up, as by a device plug-in that is slow to start; `"seconds": "never"` for one that never does."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from e2e.nodes import names
 from taugrid_ray.errors import NotFound
@@ -32,10 +31,18 @@ class Boot:
 
     ready_at_s: float | None
     """None: never."""
-    advertise_at_s: float = 0.0
-    advertise: Mapping[str, str] = field(default_factory=dict)
+    later: tuple[Later, ...] = ()
     mistakes: tuple[str, ...] = ()
     """Annotations that cannot be read, each as a sentence. The node is then as if without them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """A resource that the node offers only some time after it is up."""
+
+    resource: str
+    amount: str
+    after_s: float
 
 
 def is_ours(node: Obj) -> bool:
@@ -55,24 +62,25 @@ def boot_of(node: Obj) -> Boot:
             ready_at_s = created_s + float(after)
         except ValueError:
             mistakes.append(f"{names.READY_AFTER}: {after!r} is neither a number nor never")
-    later, resources = 0.0, {}
-    if names.ADVERTISE_AFTER in annotations:
-        found = _json_object(annotations[names.ADVERTISE_AFTER])
-        resources = fields.string_map(found, "resources")
-        seconds = found.get("seconds")
-        if isinstance(seconds, (int, float)) and resources:
-            later = float(seconds)
-        else:
-            mistakes.append(f'{names.ADVERTISE_AFTER}: want {{"seconds": 20, "resources": {{}}}}')
-    return Boot(ready_at_s, created_s + later, resources, tuple(mistakes))
+    later: list[Later] = []
+    found = _json_object(annotations.get(names.ADVERTISE_AFTER, "{}"))
+    if found is None:
+        mistakes.append(f"{names.ADVERTISE_AFTER}: not a JSON object")
+    for resource, told in (found or {}).items():
+        seconds = told.get("seconds") if isinstance(told, dict) else None
+        if isinstance(seconds, (int, float)):
+            later.append(Later(resource, fields.text(told, "amount"), float(seconds)))
+        elif seconds != "never":
+            mistakes.append(f'{names.ADVERTISE_AFTER}: want {{"seconds": 20}} for {resource}')
+    return Boot(ready_at_s, tuple(later), tuple(mistakes))
 
 
-def _json_object(text: str) -> Obj:
+def _json_object(text: str) -> Obj | None:
     try:
         found = json.loads(text)
     except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def offered(node: Obj, boot: Boot, now_s: float) -> tuple[dict[str, str], dict[str, str]]:
@@ -81,9 +89,9 @@ def offered(node: Obj, boot: Boot, now_s: float) -> tuple[dict[str, str], dict[s
     default = fields.string_map(_json_object(annotation)) or DEFAULT_RESOURCES
     capacity = fields.string_map(node, "status", "capacity") or dict(default)
     allocatable = fields.string_map(node, "status", "allocatable") or dict(capacity)
-    if boot.advertise and now_s >= boot.advertise_at_s:
-        capacity = {**capacity, **boot.advertise}
-        allocatable = {**allocatable, **boot.advertise}
+    up_for_s = now_s - (boot.ready_at_s or now_s)
+    shown = {each.resource: each.amount for each in boot.later if up_for_s >= each.after_s}
+    capacity, allocatable = {**capacity, **shown}, {**allocatable, **shown}
     return capacity, allocatable
 
 

@@ -302,7 +302,6 @@ class Worker:
         if attempt is None or attempt.serial != message.serial:
             return
         del self._attempts[message.name]
-        attempt.clear_up()
         ended = lifecycle.Ended(
             exit_code=message.exit.code,
             signal=message.exit.signal,
