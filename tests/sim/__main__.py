@@ -1,0 +1,30 @@
+"""`python -m tests.sim SEED`: live one life and tell what the API server was told."""
+
+from __future__ import annotations
+
+import sys
+
+from taugrid_ray.kinds.resource import EVENT
+from tests.sim.life import Life
+
+
+def main(seed: int) -> None:
+    life = Life(seed)
+    life.kube.on_call = lambda call: (
+        life.tell(f"{call.verb} {call.kind.kind} {call.key.name} {call.sub} {_short(call.body)}")
+        if call.verb not in ("get", "list", "watch") and call.kind != EVENT
+        else None
+    )
+    try:
+        life.run()
+    except AssertionError as wrong:
+        sys.exit(str(wrong))
+    sys.stdout.write("\n".join((*life.story, f"seed {seed}: all is well", "")))
+
+
+def _short(body: object) -> str:
+    return str(body)[:300]
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
