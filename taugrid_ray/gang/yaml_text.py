@@ -20,7 +20,7 @@ from taugrid_ray.kinds.strict import shown
 BYTES_MAX = 4 * 2**20
 """More than any file that etcd could store object by object."""
 DEPTH_MAX = 100
-NODES_MAX = 200_000
+NODES_MAX = 100_000
 """Values of one document, and of all documents together: some seconds of reading at most."""
 DOCUMENTS_MAX = 2_000
 
@@ -64,8 +64,6 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
         key = loader.construct_object(key_node, deep=True)
         if not isinstance(key, str | int | float | bool | None):
             raise _at(key_node, "a key must be plain text")
-        if key in found:
-            raise _at(key_node, f"the key {shown(key)} stands twice in one mapping")
         found[key] = loader.construct_object(value_node, deep=True)
     return found
 
@@ -130,7 +128,9 @@ def load_documents(text: str) -> Iterator[Any]:
 
 
 def _measure(root: yaml.Node) -> None:
-    """Count the nodes as a tree, aliases expanded: ten lines of YAML can mean billions."""
+    """Look at the nodes before anything is built: their keys, their depth, and their number as a
+    tree, aliases expanded, since ten lines of YAML can mean billions.
+    """
     sizes: dict[int, int] = {}
     on_path: set[int] = set()
 
@@ -146,6 +146,7 @@ def _measure(root: yaml.Node) -> None:
         on_path.add(id(node))
         below = node.value
         if isinstance(node, yaml.MappingNode):
+            _check_keys(node)
             below = [part for pair in node.value for part in pair]
         sizes[id(node)] = 1 + sum(size(child, depth + 1) for child in below)
         on_path.discard(id(node))
@@ -154,6 +155,17 @@ def _measure(root: yaml.Node) -> None:
         return sizes[id(node)]
 
     size(root, 0)
+
+
+def _check_keys(node: yaml.MappingNode) -> None:
+    """Before keys are merged in: what a merge brings may be written anew."""
+    seen: set[tuple[str, str]] = set()
+    for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            continue
+        if (key.tag, key.value) in seen:
+            raise _at(key, f"the key {shown(key.value)} stands twice in one mapping")
+        seen.add((key.tag, key.value))
 
 
 def _one_line(refused: yaml.YAMLError) -> str:

@@ -19,7 +19,9 @@ def folder() -> Path | None:
 
 
 def absent() -> str:
-    return f"no folder of cases: {VARIABLE} is unset and {_BESIDE.name} is not beside the checkout"
+    if named := os.environ.get(VARIABLE):
+        return f"{VARIABLE} names {named}, which is no folder"
+    return f"{VARIABLE} is unset and ../shared/cases/inputs is not beside the checkout"
 
 
 def files() -> list[str]:
