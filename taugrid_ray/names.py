@@ -40,6 +40,11 @@ clock goes on).
 # On a Workload that we parked, and on one that we un-parked: the only memory of attempts.
 MEMORY = "taugrid.io/capacity"
 
+MANIFEST = "taugrid.io/manifest"
+"""On a Job or RayJob that `taugrid run` made: the hash of what was sent, so that the same file is
+known again.
+"""
+
 # Set by a user on the Job or RayJob.
 PROVISION_DEADLINE = "taugrid.io/provision-deadline-seconds"
 

@@ -94,6 +94,12 @@ class WatchPause:
 
 
 @dataclass(frozen=True, slots=True)
+class Followed:
+    seen: Observed
+    state: JobState
+
+
+@dataclass(frozen=True, slots=True)
 class Follower:
     """What a wait needs. `on_state` gets every state, changed or not; `on_trouble` one sentence
     when the API server does not answer."""
@@ -104,17 +110,23 @@ class Follower:
     on_state: Callable[[JobState], None]
     on_trouble: Callable[[str], None]
 
+    def until(self, ref: JobRef, goal: Goal, *, timeout_s: float | None = None) -> Followed:
+        return self.follow(ref, lambda _, state: is_reached(goal, state), timeout_s=timeout_s)
+
     def follow(
         self,
         ref: JobRef,
-        reached: Callable[[JobState], bool],
+        reached: Callable[[Observed, JobState], bool],
         *,
         timeout_s: float | None = None,
-    ) -> JobState:
-        """The first state that is `reached`.
+        full: bool = False,
+    ) -> Followed:
+        """The first sight of the job that is `reached`.
 
-        timeout_s: None waits for ever, 0 looks once. Raises WaitTimedOut with the last state in its
-        message; Unreachable or ApiError where the server refuses, or stays away for AWAY_MAX_S.
+        timeout_s: None waits for ever, 0 looks once. full: read every part at each look.
+
+        Raises WaitTimedOut with the last state in its message; Unreachable or ApiError where the
+        server refuses, or stays away for AWAY_MAX_S.
         """
         started_s = self.clock.monotonic_s()
         last: JobState | None = None
@@ -123,7 +135,7 @@ class Follower:
         while True:
             look = None
             try:
-                look = _with_shown(look_at(self.api, ref, full=False), shown)
+                look = _with_shown(look_at(self.api, ref, full=full), shown)
                 ref, away_since_s = look.seen.ref, None
             except (ApiError, Unreachable) as error:
                 now_s = self.clock.monotonic_s()
@@ -134,8 +146,8 @@ class Follower:
             if look is not None:
                 state = state_of(look.seen, self.clock.now_s())
                 self.on_state(state)
-                if reached(state):
-                    return state
+                if reached(look.seen, state):
+                    return Followed(look.seen, state)
                 changed = last is None or _told(state) != _told(last)
                 pause_s = FIRST_PAUSE_S if changed else min(LONGEST_PAUSE_S, pause_s * 1.5)
                 last = state

@@ -231,26 +231,35 @@ def _events(api: KubeApi, ref: JobRef) -> tuple[EventView, ...]:
 # What is left of one
 
 
-def remains_of(api: KubeApi, seen: Observed) -> tuple[str, ...]:
-    """What still exists of a job that is being deleted: the words for it, none where it is gone.
+@dataclass(frozen=True, slots=True)
+class Remains:
+    """left: the words for what still exists, such as `workload job-train-1b2c`; none: it is gone.
+    job: as last seen; it knows the RayCluster's name."""
 
-    A part that may not be read cannot be waited for and is left out. Raises Unreachable or a
-    retryable ApiError where the server is away: that is no sign of being gone.
+    left: tuple[str, ...]
+    job: Job | RayJob | None
+
+
+def remains_of(api: KubeApi, ref: JobRef, job: Job | RayJob | None) -> Remains:
+    """What still exists of a job that is being deleted.
+
+    job: as last seen before. A part that may not be read cannot be waited for and is left out.
+    Raises Unreachable or a retryable ApiError where the server is away: that is no sign of being
+    gone.
     """
-    ref, job = seen.ref, seen.job
     left: list[str] = []
-    if _job(api, ref, {}) is not None:
+    there = _job(api, ref, {})
+    if there is not None:
         left.append(f"{ref.kind.kind.lower()} {ref.name}")
+        job = there
     left += [f"workload {w.meta.name}" for w in _if_allowed(lambda: _workloads(api, ref, {}))]
     if isinstance(job, RayJob) and job.cluster_name and not job.uses_existing_cluster:
         cluster = job.cluster_name
-        left += [
-            f"raycluster {parse_meta(o).name}"
-            for o in _if_allowed(lambda: (api.get(RAY_CLUSTER, cluster, ref.namespace),))
-        ]
+        found = _if_allowed(lambda: (api.get(RAY_CLUSTER, cluster, ref.namespace),))
+        left += [f"raycluster {parse_meta(o).name}" for o in found]
     if job is not None:
         left += [f"pod {p.name}" for p in _if_allowed(lambda: _own_pods(api, ref, job))]
-    return tuple(left)
+    return Remains(tuple(left), job)
 
 
 def _if_allowed(ask: Callable[[], tuple[T, ...]]) -> tuple[T, ...]:
