@@ -87,6 +87,10 @@ def _create(action: Create, api: KubeApi) -> Written:
     except AlreadyExists:
         there = api.get(action.kind, meta.name, meta.namespace)
         found = parse_meta(there)
+        if found.is_terminating:
+            raise Conflict(
+                f'{action.kind.kind} "{meta.key}" is still being deleted', hint="it is made again"
+            ) from None
         ours = found.labels.get(names.WORKLOAD_UID) == meta.labels.get(names.WORKLOAD_UID)
         same = found.annotations.get(names.SPEC_HASH) == meta.annotations.get(names.SPEC_HASH)
         if ours and same and _same_content(action.obj, there):
@@ -122,8 +126,13 @@ def _delete(kind: Resource, at: Target, api: KubeApi) -> None:
     except NotFound:
         return
     except Conflict:
-        # The uid is another's: ours is gone, and what bears its name now is not ours to delete.
-        return
+        try:
+            there = parse_meta(api.get(kind, at.name, at.namespace))
+        except NotFound:
+            return
+        if there.uid == at.uid:
+            raise
+        # Ours is gone, and what bears its name now is not ours to delete.
 
 
 def _guarded(at: Target) -> dict[str, Any]:

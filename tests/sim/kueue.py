@@ -117,7 +117,7 @@ class Kueue:
         if has_ended(job):
             self._say(workload, wl.FINISHED, True, "JobFinished")
             return
-        states = {c["name"]: c["state"] for c in workload["status"].get("admissionChecks", ())}
+        states = {c["name"]: c["state"] for c in (workload.get("status") or {}).get("admissionChecks", ())}
         reserved = is_true(conditions, wl.QUOTA_RESERVED)
         if is_true(conditions, wl.EVICTED):
             if reserved:

@@ -75,6 +75,7 @@ class Life:
         self.controller: Controller | None = None
         self.api: FlakyApi | None = None
         self._starts_at_s = 0.0
+        self._late = False
         self._set_up()
         self._events = self._plan()
 
@@ -172,6 +173,7 @@ class Life:
             self.kube.delete(kind, self.rng.choice(found)["metadata"]["name"], "team")
 
     def _lag(self, kind: Resource) -> None:
+        self._late = True
         self.kube.history.lag(kind, self.rng.choice((0.3, 1.0, 2.0)))
 
     def _doom(self) -> None:
@@ -183,6 +185,7 @@ class Life:
         self._restore_quota()
         healthy = Settings.model_validate(_pools(_pool("cpu", "4"), _pool("gpu", "8", gpus="8")))
         self.autoscaler.settings = healthy
+        self._late = False
         for kind in RECORDED:
             self.kube.history.lag(kind, 0.0)
         if self.api is not None:
@@ -228,7 +231,7 @@ class Life:
         if not quiet:
             return self.rng.choice((0.2, 0.5, 1.0, 2.0))
         waits = [
-            20.0,
+            20.0 if not self._late else 2.0,
             self.controller.next_due_s() if self.controller else self._starts_at_s - self.at_s,
             self.machines.next_due_s(),
             self.autoscaler.due_s - self.clock.now_s(),
@@ -278,8 +281,8 @@ class Life:
         return "; ".join(
             f"{w['metadata']['name']}: active {w['spec']['active']}, "
             f"{w['metadata'].get('annotations')}, "
-            f"{[c['type'] for c in w['status'].get('conditions', ()) if c['status'] == 'True']}, "
-            f"{[(c['state'], c['message']) for c in w['status'].get('admissionChecks', ())]}"
+            f"{[c['type'] for c in w.get('status', {}).get('conditions', ()) if c['status'] == 'True']}, "
+            f"{[(c['state'], c['message']) for c in w.get('status', {}).get('admissionChecks', ())]}"
             for w in self.kube.objects(kinds.WORKLOAD)
         )
 
@@ -288,7 +291,7 @@ class Life:
             changes=tuple(changes(self.kube)),
             ended_at_s=self.clock.now_s(),
             check=CHECK,
-            provision_s=self.policy.deadlines.provision,
+            provision_s=self._longest_provision_s(),
             down=tuple(self.down),
         )
         for finding in check_all(account):
@@ -296,6 +299,16 @@ class Life:
         left = [o["metadata"]["name"] for kind in OURS for o in self.kube.objects(kind)]
         assert not left, f"left behind: {left}"
         self._judge_restart()
+
+    def _longest_provision_s(self) -> float:
+        """A job may ask for more than the policy's deadline, within its maximum."""
+        asks = any(
+            names.PROVISION_DEADLINE in (past.after["metadata"].get("annotations") or {})
+            for kind in JOB_KINDS
+            for past in self.kube.history.of(kind)
+        )
+        limits = self.policy.deadlines
+        return limits.max_provision if asks else limits.provision
 
     def _judge_restart(self) -> None:
         """R9: acting again, here by a process that knows nothing, changes nothing."""
