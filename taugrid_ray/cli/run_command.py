@@ -53,8 +53,8 @@ def _run(
     drafted = prepare(text, kind, source=source, namespace=where.namespace, queue=queue)
     _tell(drafted)
     if dry_run == "client":
-        obj = in_namespace(drafted, "default").obj
-        show_obj(obj, "json" if output == "json" else "yaml")
+        known = in_namespace(drafted, "") if drafted.namespace else drafted
+        show_obj(known.obj, "json" if output == "json" else "yaml")
         return
     session = tools.connect(where)
     submission = in_namespace(drafted, session.namespace)
