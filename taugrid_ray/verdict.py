@@ -61,7 +61,7 @@ def answer_of(request: ProvisioningRequest) -> Answer:
             Verdict.CONSUMED if good else Verdict.EXPIRED, expired.message, expired.changed_at_s
         )
     provisioned = find(request.conditions, pr.PROVISIONED)
-    if provisioned is not None:
+    if provisioned is not None and provisioned.status != "Unknown":
         verdict = Verdict.BOOKED if provisioned.is_true else Verdict.NO_ROOM
         return Answer(verdict, provisioned.message, provisioned.changed_at_s)
     return Answer(Verdict.SILENT)
