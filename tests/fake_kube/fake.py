@@ -113,6 +113,12 @@ class FakeKube:
             found = self._objects.get(kind, {})
             return [copied(found[key]) for key in sorted(found)]
 
+    def peek(self, kind: Resource) -> list[Obj]:
+        """The objects themselves, not copies: for simulators, which look often and change
+        nothing."""
+        found = self._objects.get(kind, {})
+        return [found[key] for key in sorted(found)]
+
     def collect_garbage(self) -> int:
         """Delete what has lost its owners, and finish foreground deletions. Says how many went."""
         from .garbage import collect

@@ -74,6 +74,12 @@ class History:
         late = [past.version for past in self._past[kind] if past.at_s > latest_s]
         return min(newest, late[0] - 1) if late else newest
 
+    def newest(self, kind: Resource) -> int:
+        """The version of the newest change of `kind` that may be shown; 0 for none."""
+        past, visible = self._past[kind], self.visible(kind)
+        place = bisect_right(past, visible, key=lambda p: p.version)
+        return past[place - 1].version if place else 0
+
     def shown(self, kind: Resource, live: dict[Key, Obj]) -> dict[Key, Obj]:
         """The objects as a list may show them."""
         visible = self.visible(kind)

@@ -5,16 +5,22 @@ from __future__ import annotations
 import sys
 
 from taugrid_ray.kinds.resource import EVENT
+from tests.fake_kube import Call
 from tests.sim.life import Life
 
 
 def main(seed: int) -> None:
     life = Life(seed)
-    life.kube.on_call = lambda call: (
-        life.tell(f"{call.verb} {call.kind.kind} {call.key.name} {call.sub} {_short(call.body)}")
-        if call.verb not in ("get", "list", "watch") and call.kind != EVENT
-        else None
-    )
+    webhook = life.kube.on_call
+
+    def on_call(call: Call) -> None:
+        if call.verb not in ("get", "list", "watch") and call.kind != EVENT:
+            what = f"{call.verb} {call.kind.kind} {call.key.name} {call.sub} {_short(call.body)}"
+            life.tell(what)
+        if webhook is not None:
+            webhook(call)
+
+    life.kube.on_call = on_call
     try:
         life.run()
     except AssertionError as wrong:

@@ -11,6 +11,7 @@ from controllers.loop import Done, Loop, Work
 from controllers.perform import Written, perform
 from controllers.world import SOURCES
 from taugrid_ray.errors import Conflict, ServerFault, TaugridError, Throttled, Unreachable
+from taugrid_ray.kinds.resource import Resource
 from taugrid_ray.kube.reflector import Reflector
 from tests.fake_kube import FakeKube, ManualClock
 
@@ -33,6 +34,10 @@ class FlakyApi:
         self.chance = chance
         self.dies_in: int | None = None
         """Writes until the process is killed, counted in halves: before and after the deed."""
+
+    def newest(self, kind: Resource) -> int:
+        """A watch that has heard this version has nothing to say."""
+        return self._kube.history.newest(kind)
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._kube, name)
@@ -84,6 +89,7 @@ class Controller:
         self._news: list[Announce] = []
         self.loop = Loop(clock=clock, announce=self._news.append, on_bug=self._bug)
         self._waits: dict[int, float] = {}
+        self._heard: dict[int, int] = {}
         self._reflectors = [
             Reflector(
                 api,  # type: ignore[arg-type]
@@ -122,12 +128,15 @@ class Controller:
     def _listen(self) -> None:
         now_s = self._clock.monotonic_s()
         for place, reflector in enumerate(self._reflectors):
-            if self._waits.get(place, 0.0) > now_s:
+            newest = self.api.newest(reflector.kind)
+            if self._waits.get(place, 0.0) > now_s or self._heard.get(place) == newest:
                 continue
             while True:
                 step = reflector.step()
                 if step.wait_s:
                     self._waits[place] = now_s + step.wait_s
+                if step.quiet:
+                    self._heard[place] = newest
                 if step.wait_s or step.quiet:
                     break
 

@@ -7,13 +7,8 @@ is Ready keeps its podSetUpdates; inactive means evicted and not queued.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
-from taugrid_ray import names
 from taugrid_ray.kinds import workload as wl
-from taugrid_ray.kinds.conditions import is_true, parse_conditions
-from taugrid_ray.kinds.meta import format_time
+from taugrid_ray.kinds.meta import format_time, parse_time
 from taugrid_ray.kinds.resource import JOB, POD, RAY_JOB, WORKLOAD, Obj, Resource
 from taugrid_ray.kube.api import Patch
 from tests.fake_kube import FakeKube
@@ -22,14 +17,15 @@ CHECK, OTHER = "capacity", "other"
 JOB_KINDS = (JOB, RAY_JOB)
 
 
+def says(obj: Obj, condition: str) -> bool:
+    """Is the condition there and true?"""
+    conditions = (obj.get("status") or {}).get("conditions", ())
+    return any(c["type"] == condition and c["status"] == "True" for c in conditions)
+
+
 def has_ended(job: Obj) -> bool:
-    conditions = parse_conditions(job)
     deployment = (job.get("status") or {}).get("jobDeploymentStatus")
-    return (
-        is_true(conditions, "Complete")
-        or is_true(conditions, "Failed")
-        or deployment in ("Complete", "Failed")
-    )
+    return says(job, "Complete") or says(job, "Failed") or deployment in ("Complete", "Failed")
 
 
 class Kueue:
@@ -56,9 +52,9 @@ class Kueue:
         jobs = {
             job["metadata"]["uid"]: (kind, job)
             for kind in JOB_KINDS
-            for job in self._kube.objects(kind)
+            for job in self._kube.peek(kind)
         }
-        workloads = self._kube.objects(WORKLOAD)
+        workloads = self._kube.peek(WORKLOAD)
         known = {w["metadata"]["ownerReferences"][0]["uid"] for w in workloads}
         for uid, (kind, job) in jobs.items():
             if uid not in known and not has_ended(job):
@@ -87,6 +83,7 @@ class Kueue:
                 "kind": WORKLOAD.kind,
                 "metadata": {
                     "name": f"{kind.kind.lower()}-{meta['name']}",
+                    "annotations": meta.get("annotations", {}),
                     "ownerReferences": [owner],
                 },
                 "spec": {
@@ -111,15 +108,16 @@ class Kueue:
         ]
 
     def _carry_on(self, workload: Obj, kind: Resource, job: Obj) -> None:
-        conditions = parse_conditions(workload)
-        if is_true(conditions, wl.FINISHED):
+        if says(workload, wl.FINISHED):
             return
         if has_ended(job):
             self._say(workload, wl.FINISHED, True, "JobFinished")
             return
-        states = {c["name"]: c["state"] for c in (workload.get("status") or {}).get("admissionChecks", ())}
-        reserved = is_true(conditions, wl.QUOTA_RESERVED)
-        if is_true(conditions, wl.EVICTED):
+        states = {
+            c["name"]: c["state"] for c in (workload.get("status") or {}).get("admissionChecks", ())
+        }
+        reserved = says(workload, wl.QUOTA_RESERVED)
+        if says(workload, wl.EVICTED):
             if reserved:
                 self._stop(workload, kind, job)
         elif not reserved:
@@ -131,19 +129,19 @@ class Kueue:
             self._patch(workload, body)
         elif "Retry" in states.values():
             self._evict(workload, "AdmissionCheck")
-        elif not is_true(conditions, wl.ADMITTED):
-            self._other_check(workload, conditions)
+        elif not says(workload, wl.ADMITTED):
+            self._other_check(workload)
             if states and all(state == "Ready" for state in states.values()):
                 self._say(workload, wl.ADMITTED, True, "Admitted")
         elif job["spec"]["suspend"]:
             self._start(workload, kind, job)
         else:
-            self._pods_ready(workload, conditions)
+            self._pods_ready(workload)
 
-    def _other_check(self, workload: Obj, conditions: Any) -> None:
+    def _other_check(self, workload: Obj) -> None:
         if self._other_check_s is None:
             return
-        since_s = next(c.changed_at_s for c in conditions if c.type == wl.QUOTA_RESERVED)
+        since_s = _since_s(workload, wl.QUOTA_RESERVED)
         if self._kube.clock.now_s() - since_s < self._other_check_s:
             return
         checks = workload["status"]["admissionChecks"]
@@ -173,14 +171,14 @@ class Kueue:
         meta = {"labels": labels, "annotations": notes}
         return {**pod_set, "template": {"metadata": meta, "spec": spec}}
 
-    def _pods_ready(self, workload: Obj, conditions: Any) -> None:
+    def _pods_ready(self, workload: Obj) -> None:
         pods = self._pods(workload)
         ready = [p for p in pods if p["status"].get("phase") in ("Running", "Succeeded")]
         total = sum(s["count"] for s in workload["spec"]["podSets"])
         all_ready = len(ready) >= total
-        if all_ready != is_true(conditions, wl.PODS_READY):
+        if all_ready != says(workload, wl.PODS_READY):
             self._say(workload, wl.PODS_READY, all_ready, "PodsReady")
-        since_s = next(c.changed_at_s for c in conditions if c.type == wl.ADMITTED)
+        since_s = _since_s(workload, wl.ADMITTED)
         late_s = self._kube.clock.now_s() - since_s
         if self._ready_limit_s is not None and not all_ready and late_s > self._ready_limit_s:
             self._evict(workload, "PodsReadyTimeout")
@@ -211,14 +209,14 @@ class Kueue:
         job_uid = workload["metadata"]["ownerReferences"][0]["uid"]
         return [
             pod
-            for pod in self._kube.objects(POD)
+            for pod in self._kube.peek(POD)
             if pod["metadata"]["ownerReferences"][0]["uid"] == job_uid
         ]
 
     # The queue
 
     def _reserve(self, jobs: dict[str, tuple[Resource, Obj]]) -> None:
-        workloads = [w for w in self._kube.objects(WORKLOAD) if self._is_live(w, jobs)]
+        workloads = [w for w in self._kube.peek(WORKLOAD) if self._is_live(w, jobs)]
         holding = [w for w in workloads if self._holds(w)]
         free = self.quota - sum(map(_pods_of, holding))
         if free < 0 and holding:
@@ -237,14 +235,14 @@ class Kueue:
 
     def _is_live(self, workload: Obj, jobs: dict[str, tuple[Resource, Obj]]) -> bool:
         found = jobs.get(workload["metadata"]["ownerReferences"][0]["uid"])
-        finished = is_true(parse_conditions(workload), wl.FINISHED)
+        finished = says(workload, wl.FINISHED)
         return found is not None and not finished and not has_ended(found[1])
 
     def _holds(self, workload: Obj) -> bool:
-        return is_true(parse_conditions(workload), wl.QUOTA_RESERVED)
+        return says(workload, wl.QUOTA_RESERVED)
 
     def _preempt(self, workload: Obj) -> None:
-        if not is_true(parse_conditions(workload), wl.EVICTED):
+        if not says(workload, wl.EVICTED):
             self._evict(workload, "Preempted")
 
     def _give_quota(self, workload: Obj) -> None:
@@ -256,7 +254,9 @@ class Kueue:
         status: Obj = {
             "admission": {"clusterQueue": "queue", "podSetAssignments": assigned},
             "conditions": self._conditions(
-                workload, (wl.QUOTA_RESERVED, True, "QuotaReserved"), (wl.EVICTED, False, "Reserved")
+                workload,
+                (wl.QUOTA_RESERVED, True, "QuotaReserved"),
+                (wl.EVICTED, False, "Reserved"),
             ),
         }
         if self._on_flavors:
@@ -294,6 +294,11 @@ class Kueue:
         )
 
 
+def _since_s(workload: Obj, condition: str) -> float:
+    conditions = workload["status"]["conditions"]
+    return parse_time(next(c["lastTransitionTime"] for c in conditions if c["type"] == condition))
+
+
 def _pods_of(workload: Obj) -> int:
     return sum(int(s["count"]) for s in workload["spec"]["podSets"])
 
@@ -305,12 +310,3 @@ def _rank(workload: Obj) -> tuple[int, str]:
 
 def _inverted(name: str) -> str:
     return "".join(chr(0x10FFFF - ord(c)) for c in name)
-
-
-def remembered(workloads: Iterable[Obj]) -> list[str]:
-    """The memories that the controller wrote, for a failing life's story."""
-    return [
-        w["metadata"]["annotations"][names.MEMORY]
-        for w in workloads
-        if names.MEMORY in (w["metadata"].get("annotations") or {})
-    ]

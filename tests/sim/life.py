@@ -18,18 +18,17 @@ from e2e.scenarios.record import Seen
 from e2e.scenarios.rules import Account, check_all
 from taugrid_ray import names
 from taugrid_ray.capacity_policy import CapacityPolicySpec
-from taugrid_ray.errors import NotFound
+from taugrid_ray.errors import Invalid
 from taugrid_ray.kinds import resource as kinds
 from taugrid_ray.kinds import workload as wl
-from taugrid_ray.kinds.conditions import is_true, parse_conditions
 from taugrid_ray.kinds.resource import Obj, Resource
 from taugrid_ray.kube.api import Change
-from taugrid_ray.kube.delta import Key, key_of
+from taugrid_ray.kube.delta import key_of
 from taugrid_ray.memory import Pause, parse_memory
-from tests.fake_kube import FakeKube, ManualClock
+from tests.fake_kube import Call, FakeKube, ManualClock
 from tests.fake_kube.clock import START_S
 from tests.sim.controller import Controller, FlakyApi, Killed
-from tests.sim.kueue import CHECK, JOB_KINDS, OTHER, Kueue, has_ended
+from tests.sim.kueue import CHECK, JOB_KINDS, OTHER, Kueue, has_ended, says
 from tests.sim.machines import Autoscaler, Machines
 
 PEACE_S = 300.0
@@ -50,7 +49,10 @@ CLASS = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 
 @dataclass
 class Life:
+    """dies_at: kill the controller at this half-write of its life, and plan no other trouble."""
+
     seed: int
+    dies_at: int | None = None
     story: list[str] = field(default_factory=list)
     kills: int = 0
 
@@ -70,12 +72,14 @@ class Life:
         )
         self.autoscaler = Autoscaler(self.kube, _settings(rng))
         self.machines = Machines(self.kube)
-        self.chance = rng.choice((0.0, 0.0, 0.02, 0.06))
+        self.chance = rng.choice((0.0, 0.0, 0.02, 0.06)) if self.dies_at is None else 0.0
         self.down: list[tuple[float, float]] = []
         self.controller: Controller | None = None
         self.api: FlakyApi | None = None
         self._starts_at_s = 0.0
         self._late = False
+        self._refused: Resource | None = None
+        self.kube.on_call = self._webhook
         self._set_up()
         self._events = self._plan()
 
@@ -120,6 +124,9 @@ class Life:
         jobs = [_job(rng, f"j{i}", with_head=self.on_flavors) for i in range(rng.randint(1, 3))]
         for kind, job in jobs:
             at(60.0, f"{job['metadata']['name']} comes", lambda k=kind, j=job: self._submit(k, j))
+        plan.append((PEACE_S, "peace", self._make_peace))
+        if self.dies_at is not None:
+            return sorted(plan, key=lambda event: event[0])
         trouble = (
             ("a user cancels", self._cancel),
             ("a user deactivates", self._deactivate),
@@ -130,6 +137,9 @@ class Life:
             ("etcd is compacted", self.kube.compact),
             ("somebody deletes a request", lambda: self._delete_one(kinds.PROVISIONING_REQUEST)),
             ("somebody deletes a template", lambda: self._delete_one(kinds.POD_TEMPLATE)),
+            ("a webhook refuses our objects", lambda: self._refuse(kinds.PROVISIONING_REQUEST)),
+            ("a webhook refuses our templates", lambda: self._refuse(kinds.POD_TEMPLATE)),
+            ("the webhook is mended", lambda: self._refuse(None)),
         )
         for what, do in rng.sample(trouble, rng.randint(0, 4)):
             at(PEACE_S, what, do)
@@ -137,14 +147,13 @@ class Life:
             at(PEACE_S, "the controller will die", self._doom)
         for kind in rng.sample((kinds.WORKLOAD, kinds.POD, *OURS), rng.randint(0, 2)):
             at(30.0, f"{kind.plural} are seen late", lambda k=kind: self._lag(k))
-        plan.append((PEACE_S, "peace", self._make_peace))
         return sorted(plan, key=lambda event: event[0])
 
     def _submit(self, kind: Resource, job: Obj) -> None:
         self.kube.create(kind, job, "team")
 
     def _cancel(self) -> None:
-        jobs = [(kind, job) for kind in JOB_KINDS for job in self.kube.objects(kind)]
+        jobs = [(kind, job) for kind in JOB_KINDS for job in self.kube.peek(kind)]
         if jobs:
             kind, job = self.rng.choice(jobs)
             self.kube.delete(kind, job["metadata"]["name"], "team")
@@ -156,7 +165,7 @@ class Life:
         self._set_active(active=True)
 
     def _set_active(self, *, active: bool) -> None:
-        found = [w for w in self.kube.objects(kinds.WORKLOAD) if w["spec"]["active"] is not active]
+        found = [w for w in self.kube.peek(kinds.WORKLOAD) if w["spec"]["active"] is not active]
         if found:
             name = self.rng.choice(found)["metadata"]["name"]
             self.kube.patch(kinds.WORKLOAD, name, {"spec": {"active": active}}, "team")
@@ -167,10 +176,17 @@ class Life:
     def _restore_quota(self) -> None:
         self.kueue.quota = self.quota
 
+    def _webhook(self, call: Call) -> None:
+        if call.verb == "create" and call.kind == self._refused:
+            raise Invalid("admission webhook denied the request: not today")
+
     def _delete_one(self, kind: Resource) -> None:
-        found = self.kube.objects(kind)
+        found = self.kube.peek(kind)
         if found:
             self.kube.delete(kind, self.rng.choice(found)["metadata"]["name"], "team")
+
+    def _refuse(self, kind: Resource | None) -> None:
+        self._refused = kind
 
     def _lag(self, kind: Resource) -> None:
         self._late = True
@@ -185,7 +201,7 @@ class Life:
         self._restore_quota()
         healthy = Settings.model_validate(_pools(_pool("cpu", "4"), _pool("gpu", "8", gpus="8")))
         self.autoscaler.settings = healthy
-        self._late = False
+        self._late, self._refused = False, None
         for kind in RECORDED:
             self.kube.history.lag(kind, 0.0)
         if self.api is not None:
@@ -245,9 +261,9 @@ class Life:
             if self.at_s < self._starts_at_s:
                 return
             self.api = FlakyApi(self.kube, self.rng, self.chance)
-            self.controller = Controller(
-                self.api, self.clock, self.rng, meanwhile=self._meanwhile
-            )
+            if self.kills == 0:
+                self.api.dies_in = self.dies_at
+            self.controller = Controller(self.api, self.clock, self.rng, meanwhile=self._meanwhile)
         try:
             self.controller.step()
         except Killed:
@@ -269,22 +285,21 @@ class Life:
     def _is_settled(self) -> bool:
         if self._events or self.controller is None:
             return False
-        jobs = [job for kind in JOB_KINDS for job in self.kube.objects(kind)]
+        jobs = [job for kind in JOB_KINDS for job in self.kube.peek(kind)]
         workloads = {
-            w["metadata"]["ownerReferences"][0]["uid"]: w for w in self.kube.objects(kinds.WORKLOAD)
+            w["metadata"]["ownerReferences"][0]["uid"]: w for w in self.kube.peek(kinds.WORKLOAD)
         }
-        return all(
-            has_ended(job) or _rests(workloads.get(job["metadata"]["uid"])) for job in jobs
-        )
+        return all(has_ended(job) or _rests(workloads.get(job["metadata"]["uid"])) for job in jobs)
 
     def _states(self) -> str:
-        return "; ".join(
-            f"{w['metadata']['name']}: active {w['spec']['active']}, "
-            f"{w['metadata'].get('annotations')}, "
-            f"{[c['type'] for c in w.get('status', {}).get('conditions', ()) if c['status'] == 'True']}, "
-            f"{[(c['state'], c['message']) for c in w.get('status', {}).get('admissionChecks', ())]}"
-            for w in self.kube.objects(kinds.WORKLOAD)
-        )
+        told = []
+        for workload in self.kube.peek(kinds.WORKLOAD):
+            meta, status = workload["metadata"], workload.get("status", {})
+            true = [c["type"] for c in status.get("conditions", ()) if c["status"] == "True"]
+            checks = [(c["state"], c["message"]) for c in status.get("admissionChecks", ())]
+            active = workload["spec"]["active"]
+            told.append(f"{meta['name']} {active=} {true} {checks} {meta.get('annotations')}")
+        return "; ".join(told)
 
     def _judge(self) -> None:
         account = Account(
@@ -296,7 +311,7 @@ class Life:
         )
         for finding in check_all(account):
             assert finding.held, f"{finding.rule}, {finding.says}: {finding.breaches}"
-        left = [o["metadata"]["name"] for kind in OURS for o in self.kube.objects(kind)]
+        left = [o["metadata"]["name"] for kind in OURS for o in self.kube.peek(kind)]
         assert not left, f"left behind: {left}"
         self._judge_restart()
 
@@ -340,7 +355,7 @@ def _rests(workload: Obj | None) -> bool:
     if workload is None or workload["spec"]["active"] is not False:
         return False
     memory = parse_memory((workload["metadata"].get("annotations") or {}).get(names.MEMORY))
-    holds = is_true(parse_conditions(workload), wl.QUOTA_RESERVED)
+    holds = says(workload, wl.QUOTA_RESERVED)
     return memory.pause is not Pause.PARKED and not holds
 
 
@@ -434,6 +449,8 @@ def _job(rng: random.Random, name: str, *, with_head: bool) -> tuple[Resource, O
         asked = {"cpu": "2"} if pool == "cpu" else {"cpu": "1", "nvidia.com/gpu": "4"}
         sets.append(_set(pool, rng.randint(1, 3), pool, asked))
     notes = {}
+    if not with_head and rng.random() < 0.15:
+        notes[names.ELASTIC] = "true"
     if rng.random() < 0.2:
         notes[names.PROVISION_DEADLINE] = rng.choice(("20", "90", "5000", "soon"))
     job = _obj(kind, name, labels={names.QUEUE: "queue"}, annotations=notes)
@@ -454,6 +471,3 @@ def _set(name: str, count: int, flavor: str, asked: dict[str, str]) -> Obj:
         "flavor": flavor,
         "template": {"metadata": {}, "spec": {"containers": [container]}},
     }
-
-
-__all__ = ["Key", "Life", "changes"]

@@ -5,7 +5,10 @@ whose core is the local cluster's own (`e2e.pools`).
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
+from typing import Any
 
 from e2e.pools.decide import decide
 from e2e.pools.parse import parse_node, parse_pod, parse_request, parse_template
@@ -38,20 +41,39 @@ class Autoscaler:
         self.settings = settings
         self._memory = Memory(seed="sim")
         self.due_s = kube.clock.now_s()
+        self._parsed: dict[str, Any] = {}
+
+    def _read(self, kind: Resource, parse: Callable[[Obj], Any]) -> list[Any]:
+        """Parsed objects; each state of each is parsed once."""
+        found = []
+        for obj in self._kube.peek(kind):
+            version = obj["metadata"]["resourceVersion"]
+            if version not in self._parsed:
+                self._parsed[version] = parse(obj)
+            found.append(self._parsed[version])
+        return found
 
     def step(self) -> None:
         now_s = self._kube.clock.now_s()
         if now_s < self.due_s:
             return
         kube = self._kube
-        nodes = [n for n in map(parse_node, kube.objects(NODE)) if n.pool]
+        idle = (
+            not kube.peek(PROVISIONING_REQUEST) and not kube.peek(POD) and not self._memory.orders
+        )
+        if idle and len(kube.peek(NODE)) == 1:
+            self.due_s = now_s + LOOP_S
+            return
+        nodes = [n for n in self._read(NODE, parse_node) if n.pool]
         seen = Seen(
             nodes=tuple(nodes),
-            pods=tuple(map(parse_pod, kube.objects(POD))),
-            requests=tuple(map(parse_request, kube.objects(PROVISIONING_REQUEST))),
+            pods=tuple(self._read(POD, parse_pod)),
+            requests=tuple(self._read(PROVISIONING_REQUEST, parse_request)),
             templates={
-                (t["metadata"]["namespace"], t["metadata"]["name"]): parse_template(t)
-                for t in kube.objects(POD_TEMPLATE)
+                (t["metadata"]["namespace"], t["metadata"]["name"]): shape
+                for t, shape in zip(
+                    kube.peek(POD_TEMPLATE), self._read(POD_TEMPLATE, parse_template), strict=True
+                )
             },
         )
         decision = decide(seen, self._memory, self.settings, now_s)
@@ -74,7 +96,7 @@ class Machines:
     def step(self) -> None:
         self._bring_up_nodes()
         for kind in JOB_KINDS:
-            for job in self._kube.objects(kind):
+            for job in self._kube.peek(kind):
                 self._job(kind, job)
         self._kube.collect_garbage()
         self._run_pods()
@@ -83,20 +105,20 @@ class Machines:
         """Seconds until a pod that runs will be done."""
         now_s = self._kube.clock.now_s()
         left = [
-            parse_time(pod["status"]["startTime"]) + pod["spec"]["seconds"] - now_s
-            for pod in self._kube.objects(POD)
+            _done_s(pod) - now_s
+            for pod in self._kube.peek(POD)
             if pod["status"].get("phase") == "Running"
         ]
         return max(0.0, min(left, default=1e9))
 
     def lose_node(self, rng: random.Random) -> None:
         """A machine dies: its node goes, and the pods on it."""
-        nodes = [n for n in self._kube.objects(NODE) if n["metadata"]["name"] != "static"]
+        nodes = [n for n in self._kube.peek(NODE) if n["metadata"]["name"] != "static"]
         if not nodes:
             return
         name = rng.choice(nodes)["metadata"]["name"]
         self._kube.delete(NODE, name)
-        for pod in self._kube.objects(POD):
+        for pod in self._kube.peek(POD):
             if pod["spec"].get("nodeName") == name:
                 meta = pod["metadata"]
                 self._kube.delete(POD, meta["name"], meta["namespace"], grace_s=0)
@@ -105,7 +127,7 @@ class Machines:
 
     def _bring_up_nodes(self) -> None:
         now = format_time(self._kube.clock.now_s())
-        for node in self._kube.objects(NODE):
+        for node in self._kube.peek(NODE):
             held = HELD_ANNOTATION in (node["metadata"].get("annotations") or {})
             conditions = (node.get("status") or {}).get("conditions") or [{"status": "False"}]
             if held or conditions[0]["status"] == "True":
@@ -122,7 +144,7 @@ class Machines:
         uid = job["metadata"]["uid"]
         pods = [
             p
-            for p in self._kube.objects(POD)
+            for p in self._kube.peek(POD)
             if p["metadata"]["ownerReferences"][0]["uid"] == uid
             and "deletionTimestamp" not in p["metadata"]
         ]
@@ -186,8 +208,8 @@ class Machines:
     # Pods
 
     def _run_pods(self) -> None:
-        nodes = {n["metadata"]["name"]: n for n in self._kube.objects(NODE)}
-        pods = self._kube.objects(POD)
+        nodes = {n["metadata"]["name"]: n for n in self._kube.peek(NODE)}
+        pods = self._kube.peek(POD)
         free = {name: _offers(node) for name, node in nodes.items()}
         for pod in pods:
             name = pod["spec"].get("nodeName")
@@ -207,9 +229,8 @@ class Machines:
             ready = {"type": "Ready", "status": "True", "lastTransitionTime": format_time(now_s)}
             more = {"startTime": format_time(now_s), "conditions": [ready]}
             self._pod_status(pod, {"phase": "Running", **more})
-        elif status["phase"] == "Running":
-            if now_s - parse_time(status["startTime"]) >= pod["spec"]["seconds"]:
-                self._pod_status(pod, {"phase": "Succeeded"})
+        elif status["phase"] == "Running" and now_s >= _done_s(pod):
+            self._pod_status(pod, {"phase": "Succeeded"})
 
     def _bind(self, pod: Obj, nodes: dict[str, Obj], free: dict[str, dict[str, Fraction]]) -> None:
         asks, meta = _asks(pod), pod["metadata"]
@@ -231,19 +252,27 @@ class Machines:
         self._kube.patch(POD, meta["name"], {"status": status}, meta["namespace"], sub="status")
 
 
+def _done_s(pod: Obj) -> float:
+    started_s: float = parse_time(pod["status"]["startTime"])
+    return started_s + float(pod["spec"]["seconds"])
+
+
 def _is_ready(node: Obj) -> bool:
     conditions = (node.get("status") or {}).get("conditions") or []
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
 
+_amount = lru_cache(quantity.parse)
+
+
 def _offers(node: Obj) -> dict[str, Fraction]:
     allocatable = (node.get("status") or {}).get("allocatable") or {}
-    return {name: quantity.parse(text) for name, text in allocatable.items()}
+    return {name: _amount(text) for name, text in allocatable.items()}
 
 
 def _asks(pod: Obj) -> dict[str, Fraction]:
     requests = pod["spec"]["containers"][0]["resources"]["requests"]
-    return {name: quantity.parse(text) for name, text in requests.items()}
+    return {name: _amount(text) for name, text in requests.items()}
 
 
 def _take(free: dict[str, Fraction], asks: dict[str, Fraction]) -> None:
