@@ -49,6 +49,12 @@ class JsonLines(logging.Formatter):
 @click.option("--health-port", type=int, default=8080, show_default=True)
 @click.option("--lease-namespace", default="taugrid-ray", show_default=True)
 @click.option("--lease/--no-lease", "with_lease", default=True, show_default=True)
+@click.option(
+    "--identity",
+    default="",
+    help="Who holds the lease: the pod's name. After a crash the same one goes on at once, so no "
+    "two that run may share it. Default: the host's name and a random part.",
+)
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning"]), default="info")
 @click.version_option(__version__)
 def main(
@@ -57,13 +63,14 @@ def main(
     health_port: int,
     lease_namespace: str,
     with_lease: bool,
+    identity: str,
     log_level: str,
 ) -> None:
     """Book capacity for what Kueue admits, before it starts."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=log_level.upper(), handlers=[handler])
-    identity = f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
+    identity = identity or f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
     clock = SystemClock()
     try:
         api = connect(kubeconfig=kubeconfig, user_agent=f"taugrid-ray/{__version__}", pool_size=40)

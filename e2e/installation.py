@@ -44,6 +44,8 @@ def start_controller(cluster: Cluster, *, kubeconfig: Path | None = None) -> Non
     argv = (
         *("{python}", "-m", "controllers", "--kubeconfig", "{kubeconfig}"),
         *("--health-address", "127.0.0.1", "--health-port", "{port}"),
+        # As a container that crashed comes back in the same pod: it holds the lease still.
+        *("--identity", CONTROLLER),
     )
     ready = "http://127.0.0.1:{port}/readyz"
     cluster.start_part(

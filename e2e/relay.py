@@ -8,6 +8,9 @@ told. No code of the controller knows of it.
 
 from __future__ import annotations
 
+import base64
+import ssl
+import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -53,6 +56,20 @@ class Counted:
         return self.cut is not None and self.cut.before and self.number >= self.cut.at
 
 
+def _trust(config: Any) -> ssl.SSLContext:
+    """A kubeconfig's authority and client certificate, both with their data in it."""
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+    context = ssl.create_default_context(cadata=authority)
+    # A certificate can be loaded from a file only.
+    with tempfile.NamedTemporaryFile() as pair:
+        pair.write(base64.b64decode(user["client-certificate-data"]) + b"\n")
+        pair.write(base64.b64decode(user["client-key-data"]))
+        pair.flush()
+        context.load_cert_chain(pair.name)
+    return context
+
+
 class Relay:
     """Serves on a free port of 127.0.0.1 until `close`."""
 
@@ -66,14 +83,8 @@ class Relay:
         self._cut: Cut | None = None
         self._crash: Callable[[], None] = lambda: None
         self.writes: list[str] = []
-        user = yaml.safe_load(kubeconfig.read_text())["users"][0]["user"]
-        cluster = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]
         self._pool = urllib3.PoolManager(
-            num_pools=2,
-            maxsize=64,
-            cert_file=user["client-certificate"],
-            key_file=user["client-key"],
-            ca_certs=cluster["certificate-authority"],
+            num_pools=2, maxsize=64, ssl_context=_trust(yaml.safe_load(kubeconfig.read_text()))
         )
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._http.daemon_threads = True

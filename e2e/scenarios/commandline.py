@@ -9,7 +9,7 @@ import sys
 import click
 
 from e2e.scenarios.registry import Scenario, scenarios
-from e2e.scenarios.runner import Result, run_all
+from e2e.scenarios.runner import FAILED, Result, run_all
 
 
 @click.command("list")
@@ -92,6 +92,7 @@ def _print(result: Result) -> None:
         return
     for at_s, what in result.timeline:
         click.echo(f"  {at_s:7.2f} s  {what}")
+    click.echo(f"  logs and watch record: {FAILED / result.scenario.name}")
     if result.why:
         click.echo(f"  why: {result.why}")
     for what in result.leftovers:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from e2e import installation
 from e2e.cluster import Cluster, Nodes, Settings
+from e2e.cluster.settings import REPOSITORY
 from e2e.nodes.host import why_not
 from e2e.scenarios.record import Record
 from e2e.scenarios.registry import Scenario
@@ -17,6 +20,8 @@ from e2e.scenarios.stage import Failed, Stage
 from taugrid_ray.errors import TaugridError
 from taugrid_ray.kinds.resource import Obj
 
+FAILED = REPOSITORY / ".e2e-failed"
+"""By scenario: what the watch told, and the logs of the cluster's parts."""
 SCHEMA_VERSION = "v1alpha1"
 
 
@@ -72,8 +77,10 @@ def run_on(cluster: Cluster, record: Record, scenario: Scenario) -> Result:
         findings = check_all(_of(account, stage.namespace))
     except TaugridError as fault:
         why = why or f"cleaning up: {fault.message}"
-    record.save(cluster.folder / f"record-{scenario.name}.jsonl", stage.mark)
+    record.save(_record_of(cluster, scenario.name), stage.mark)
     passed = not why and not left and all(f.held for f in findings)
+    if not passed:
+        _keep(cluster, scenario.name)
     return Result(
         scenario,
         passed,
@@ -84,6 +91,20 @@ def run_on(cluster: Cluster, record: Record, scenario: Scenario) -> Result:
         tuple(stage.figures.items()),
         why,
     )
+
+
+def _record_of(cluster: Cluster, scenario: str) -> Path:
+    return cluster.folder / f"record-{scenario}.jsonl"
+
+
+def _keep(cluster: Cluster, scenario: str) -> None:
+    """The cluster's folder goes away with it; what tells why a scenario failed stays."""
+    folder = FAILED / scenario
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = [cluster.part_log(name) for name in cluster.parts()]
+    for file in (_record_of(cluster, scenario), *parts):
+        if file.exists():
+            shutil.copy(file, folder)
 
 
 def _of(account: Account, namespace: str) -> Account:

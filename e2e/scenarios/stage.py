@@ -167,15 +167,18 @@ class Stage:
     ) -> None:
         """One ClusterQueue with these flavors (name, quota by resource), and a LocalQueue.
 
-        A flavor's nodes carry the label `pool` of the same name. checks: admissionChecks of the
+        A flavor's nodes carry the label `pool` of the same name: to a flavor without labels Kueue
+        gives any pod, whatever node it selects. checks: admissionChecks of the
         queue; by default ours, for all flavors.
         """
         resources = sorted({r for _, quota in flavors for r in quota} | {"memory"})
         for name, _ in flavors:
-            labels = {} if name == "static" else {"pool": self.own(name)}
             self.create(
                 kinds.RESOURCE_FLAVOR,
-                {"metadata": {"name": self.own(name)}, "spec": {"nodeLabels": labels}},
+                {
+                    "metadata": {"name": self.own(name)},
+                    "spec": {"nodeLabels": {"pool": self.own(name)}},
+                },
             )
         rules = [{"name": self.check}] if checks is None else list(checks)
         self.create(

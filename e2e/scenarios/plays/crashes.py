@@ -75,6 +75,7 @@ def _life(stage: Stage, relay: Relay, name: str, cut: Cut) -> bool:
         died.set()
 
     stage.pools(stage.pool(max_=0))
+    stage.wait_for("no node is there", lambda: not stage.nodes(), 30)
     relay.arm(cut, crash)
     stage.create(JOB, job(name, pods=2, seconds=1))
 

@@ -24,7 +24,7 @@ def nodes_never_ready(stage: Stage) -> None:
     stage.create(JOB, job("train"))
     stage.wait_for("the check is Ready: booked", lambda: _is_ready(stage))
     stage.wait_for("the gang is parked", lambda: parked(stage, "train", "NodesTimedOut"))
-    stage.expect(stage.events("NodesTimedOut"), "no NodesTimedOut event on the Job")
+    stage.wait_for("it says so on the Job", lambda: stage.events("NodesTimedOut"), 10)
     stage.wait_for("its quota is free", lambda: holds_no_quota(stage, "train"), 10)
     stage.pools(stage.pool())
     for node in stage.nodes():

@@ -89,12 +89,12 @@ def head_not_covered(stage: Stage) -> None:
     """A head on a flavor outside the check is not asked for, and waits for its workers' gang."""
     stage.policy()
     static_head(stage)
-    stage.pools(stage.pool("cpu", max_=0), stage.pool("anywhere", min=1))
+    stage.pools(stage.pool("cpu", max_=0), stage.pool("static", min=1))
     stage.create(RAY_JOB, static_head_ray_job(stage))
     request = stage.wait_for("one request exists", stage.requests)[0]
     stage.expect(request.pods == 2, f"the two workers alone, found {request.pods}")
     stage.never("the head starts before the gang is booked", stage.pods, 4)
-    stage.pools(stage.pool("cpu"), stage.pool("anywhere", min=1))
+    stage.pools(stage.pool("cpu"), stage.pool("static", min=1))
     stage.wait_for("head and workers run", lambda: _running(stage) == 3, 60)
     stage.wait_for("request and templates are gone", stage.nothing_of_ours, 15)
 

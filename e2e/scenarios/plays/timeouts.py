@@ -97,6 +97,7 @@ def gives_up(stage: Stage) -> None:
 
     stage.api.patch(kinds.CAPACITY_POLICY, stage.own("policy"), {"spec": {"onGiveUp": "Reject"}})
     stage.pools(stage.pool(max_=0))
+    stage.wait_for("the node is gone again", lambda: not stage.nodes(), 30)
     stage.create(JOB, job("other"))
     stage.wait_for("the other is Rejected", lambda: _was_rejected(stage, "other"), 60)
     stage.wait_for("its requests are gone", stage.nothing_of_ours, 10)
