@@ -5,6 +5,7 @@ Values in, actions out: what the controller does when the API server shows this.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -64,7 +65,7 @@ def test_3_pods_and_not_templates_name_the_booking() -> None:
 
 
 def test_3_a_template_that_names_a_booking_by_hand_is_refused() -> None:
-    template = pod_template(**{names.CONSUME: "somebody-elses"})
+    template = pod_template("1", 0, **{names.CONSUME: "somebody-elses"})
     gang = Gang(sets=(Set(template=template),))
     assert shown(gang.decides().actions) == [
         "park gaveUp step 1 attempt 1 GangInvalid",
@@ -271,7 +272,7 @@ def test_17_our_own_object_of_an_earlier_pass_is_taken_as_made() -> None:
     assert [len(api.objects(kind)) for kind in (POD_TEMPLATE, PROVISIONING_REQUEST)] == [1, 1]
 
 
-def _names(actions: list[Action]) -> set[str]:
+def _names(actions: Sequence[Action]) -> set[str]:
     return {a.obj["metadata"]["name"] for a in actions if isinstance(a, Create)}
 
 

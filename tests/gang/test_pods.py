@@ -180,7 +180,7 @@ class TestPodLevel:
 
 
 def test_the_redis_cleanup_is_counted_by_kueue_and_asked_for_by_nobody() -> None:
-    spec = {"gcsFaultToleranceOptions": {"redisAddress": "redis:6379"}}
+    spec: dict[str, Any] = {"gcsFaultToleranceOptions": {"redisAddress": "redis:6379"}}
     tiny = pod(container("ray", {"cpu": "100m", "memory": "1Gi"}))
     head = gang_of(raycluster(group(), head=tiny, **spec)).group("head")
     assert head.per_pod == amounts(cpu="100m", memory="1Gi")
@@ -188,7 +188,7 @@ def test_the_redis_cleanup_is_counted_by_kueue_and_asked_for_by_nobody() -> None
 
 
 def test_kueue_takes_the_redis_cleanup_for_the_request_of_a_head_with_limits_only() -> None:
-    spec = {"gcsFaultToleranceOptions": {"redisAddress": "redis:6379"}}
+    spec: dict[str, Any] = {"gcsFaultToleranceOptions": {"redisAddress": "redis:6379"}}
     head = pod(container("ray", limits={"cpu": "4", "memory": "8Gi"}))
     gang = gang_of(raycluster(group(), head=head, **spec))
     assert gang.group("head").per_pod == amounts(cpu="4", memory="8Gi")

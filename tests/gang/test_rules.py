@@ -337,15 +337,19 @@ class TestQueue:
 
 class TestNotes:
     def test_an_autoscaler_that_cannot_size_its_workers(self) -> None:
-        bare, asks = pod(container("ray")), pod(container("ray", {"cpu": "4"}))
-        for template, says in ((bare, "will not start"), (asks, "Ray before 2.41")):
-            obj = raycluster(
-                group("w", 2, template), annotations=ELASTIC, enableInTreeAutoscaling=True
-            )
-            notes = gang_of(obj).notes_of(NoteCode.AUTOSCALER_CANNOT_SIZE)
-            assert [says in n.message for n in notes] == [True]
-        obj["spec"]["workerGroupSpecs"][0]["rayStartParams"] = {"num-cpus": "4"}
-        assert not gang_of(obj).notes_of(NoteCode.AUTOSCALER_CANNOT_SIZE)
+        def notes(template: Obj, **fields: Any) -> list[str]:
+            one = group("w", 2, template, **fields)
+            obj = raycluster(one, annotations=ELASTIC, enableInTreeAutoscaling=True)
+            found = gang_of(obj).notes_of(NoteCode.AUTOSCALER_CANNOT_SIZE)
+            return [note.message.partition(": ")[2] for note in found]
+
+        asks = pod(container("ray", {"cpu": "4"}))
+        assert notes(pod(container("ray"))) == [
+            "the Ray autoscaler cannot tell what a worker offers and will not start"
+        ]
+        assert notes(asks) == ["Ray before 2.41 cannot size it and stops autoscaling"]
+        assert notes(asks, rayStartParams={"num-cpus": "4"}) == []
+        assert notes(small()) == []
 
     def test_a_head_that_may_take_a_workers_node(self) -> None:
         head = small("2", "4Gi")
