@@ -143,6 +143,14 @@ class Loop:
         sweep_s = self._swept_at_s + SWEEP_S
         return sweep_s if due_s is None else min(due_s, sweep_s)
 
+    def called(self, key: str) -> str:
+        """The key as people know it: a gang by its job's namespace and name while that is known."""
+        kind, _, name = key.partition("/")
+        workload = self.world.workload(name) if kind == "gang" else None
+        if workload is None or workload.job is None:
+            return key
+        return f"gang/{workload.meta.namespace}/{workload.job.name}"
+
     # Inside
 
     def _decide(self, key: str) -> Decision:
@@ -163,7 +171,7 @@ class Loop:
                 decision = decide_policy(self.world.policy(name), now_s)
         except Exception:
             # One gang's bug must not stop the others; it is told and tried again, ever more slowly.
-            logger.exception("bug while deciding", extra={"key": key})
+            logger.exception("bug while deciding", extra={"key": self.called(key)})
             self.on_bug()
             return Decision(wake_after_s=self.queue.failed(key))
         self.on_decision(key, decision, self.clock.monotonic_s() - started_s)
@@ -172,7 +180,7 @@ class Loop:
     def _after_error(self, done: Done, error: Exception) -> float:
         """Seconds until the key is looked at again."""
         pause_s = self.queue.failed(done.key)
-        extra = {"key": done.key, "reason": type(error).__name__}
+        extra = {"key": self.called(done.key), "reason": type(error).__name__}
         if isinstance(error, ForeignObject):
             self._salts[done.key] = self._salts.get(done.key, 0) + 1
             logger.warning("%s; another name is used", error.message, extra=extra)

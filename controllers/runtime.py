@@ -228,7 +228,8 @@ class Runtime:
     def _decided(self, key: str, decision: Decision, took_s: float) -> None:
         self.metrics.decision_seconds.observe(took_s)
         if decision.actions:
-            logger.info("%s", "; ".join(map(as_log, decision.actions)), extra={"key": key})
+            told = "; ".join(map(as_log, decision.actions))
+            logger.info("%s", told, extra={"key": self.loop.called(key)})
 
 
 class LostLease(TaugridError):
