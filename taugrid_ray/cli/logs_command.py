@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 import click
 
@@ -25,6 +25,17 @@ def for_terminal(line: bytes) -> str:
     text = _ESCAPES.sub("", line.decode("utf-8", "replace"))
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROL.sub("", text)
+
+
+def whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes cut after line breaks, so that no character and no escape is cut in two."""
+    rest = b""
+    for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
+        for line in whole:
+            yield line + b"\n"
+    if rest:
+        yield rest
 
 
 def printer() -> Callable[[bytes], None]:
@@ -107,11 +118,12 @@ def command(
             hint=f"wait for it with: {where.command('logs', ref)} -f",
         )
     on_source(source)
-    for piece in session.logs.logs(
+    pieces = session.logs.logs(
         source.pod.name,
         ref.namespace,
         container=source.container,
         tail_lines=tail,
         previous=previous,
-    ):
-        emit(piece)
+    )
+    for line in whole_lines(pieces):
+        emit(line)

@@ -286,7 +286,7 @@ def look_at_all(api: KubeApi, namespace: str | None) -> tuple[tuple[Observed, ..
     """Every Job and RayJob that has a queue or a Workload; `namespace=None`: of all namespaces.
 
     The second value says what could not be read: kind -> why. Submitter Jobs are parts of their
-    RayJobs and left out.
+    RayJobs and left out. Raises ApiError or Unreachable where neither Jobs nor RayJobs can be read.
     """
     missing: dict[str, str] = {}
 
@@ -294,12 +294,21 @@ def look_at_all(api: KubeApi, namespace: str | None) -> tuple[tuple[Observed, ..
         try:
             return list_all(api, kind, namespace, labels=labels)
         except (ApiError, Unreachable) as error:
-            if kind == RAY_JOB and isinstance(error, NotFound):
-                return None  # KubeRay is not installed: there are none
             missing[kind.plural] = error.message
             return None
 
-    jobs = {kind: all_of(kind) for kind in (JOB, RAY_JOB)}
+    jobs: dict[Resource, list[Obj]] = {}
+    refused: list[ApiError] = []
+    for kind in (JOB, RAY_JOB):
+        try:
+            jobs[kind] = list_all(api, kind, namespace)
+        except NotFound:
+            continue  # KubeRay is not installed: there are none
+        except ApiError as error:
+            refused.append(error)
+            missing[kind.plural] = error.message
+    if not jobs and refused:
+        raise refused[0]
     workloads = all_of(WORKLOAD)
     by_owner = _by_job(workloads or ())
     job_pods = all_of(POD, names.JOB_NAME)
@@ -308,7 +317,7 @@ def look_at_all(api: KubeApi, namespace: str | None) -> tuple[tuple[Observed, ..
     by_label = _by_label(pods)
     found = []
     for kind, objects in jobs.items():
-        for obj in objects or ():
+        for obj in objects:
             job = parse_any_job(kind, obj)
             if job.meta.controller_owner is not None:
                 continue
