@@ -105,13 +105,14 @@ def _is_done(
     if workload.is_elastic:
         # Its pods do not name the booking; Kueue says when all of them run.
         return verdict in _OVER or workload.is_true(wl.PODS_READY)
-    if verdict in _OVER:
-        # It books nothing any more, and its pods have lost its name. While some are not bound it
-        # stays as the mark that the nodes clock still runs: a booking may well end before it.
-        return sum(1 for p in all_pods if p.node) >= total
     own = [p for p in all_pods if p.booking == request.meta.name]
     waiting = any(p.is_live and not p.node for p in own)
-    return not waiting and sum(1 for p in own if p.node) >= request.pods
+    if not waiting and sum(1 for p in own if p.node) >= request.pods:
+        return True
+    # One that is over books nothing any more, and its pods have lost its name. While some pods of
+    # the gang are not bound it stays as the mark that the nodes clock still runs: a booking may
+    # well end before that.
+    return verdict in _OVER and sum(1 for p in all_pods if p.node) >= total
 
 
 def _unstamp(

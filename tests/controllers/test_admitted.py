@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controllers.actions import Unstamp
+from controllers.actions import Delete, Unstamp
 from taugrid_ray import names
 from taugrid_ray.kinds import workload as wl
 from taugrid_ray.kinds.workload import CheckState
@@ -165,6 +165,19 @@ def pods(count: int, **more: Any) -> tuple[Any, ...]:
 )  # fmt: skip
 def test_admitted(gang: Gang, now_s: float, want: list[str]) -> None:
     assert shown(gang.decides(now_s).actions) == want
+
+
+TWO = Gang(sets=(Set("a", 2, "cpu"), Set("b", 1, "gpu"))).asked(NOW_S, booked()).ready()
+
+
+def test_a_booking_that_is_used_goes_while_the_others_pods_wait() -> None:
+    used = TWO.requests[0]["metadata"]["name"]
+    gang = TWO.answered(booked(), expired()).looks(
+        pods=(pod("a0", used, node="n"), pod("a1", used, node="n"), pod("b0"))
+    )
+    deleted = [a for a in gang.decides(NOW_S + 100).actions if isinstance(a, Delete)]
+    assert [a.target.name for a in deleted][:1] == [used]
+    assert len(deleted) == 2
 
 
 def test_explained_once() -> None:
