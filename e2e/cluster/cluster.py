@@ -12,10 +12,14 @@ and not the records in the folder.
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from signal import SIGINT, SIGTERM
 from types import TracebackType
 
 from e2e.build import Built, ensure_built
@@ -313,10 +317,28 @@ def filled(text: str, values: Mapping[str, str]) -> str:
     return text
 
 
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Leave Ctrl-C and SIGTERM aside for a while: half of a clean-up would be a mess."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals reach the main thread alone
+        return
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in (SIGINT, SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def take_down(folder: Path) -> int:
     """Remove all of the cluster in `folder`; nothing there is fine. Returns how many processes
     there were."""
-    layout = Layout(folder.resolve())
+    with undisturbed():
+        return _take_down(Layout(folder.resolve()))
+
+
+def _take_down(layout: Layout) -> int:
     if layout.folder.exists() and not layout.mark.exists() and any(layout.folder.iterdir()):
         raise ClusterError(f"{layout.folder} is not a cluster's folder: nothing was touched")
     bridges = network.own_bridges(layout.folder)

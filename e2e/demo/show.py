@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -67,24 +66,13 @@ def show(*, nodes: Nodes, why_fake: str, keep: bool) -> None:
         if stays_up:
             say(_how_to_look(cluster))
         else:
-            _take_down(cluster, say)
+            count = cluster.down()
+            say(f"\nThe cluster is taken down: {count} processes ended, network and files gone.")
     say(stamped(f"The end. Read next: README.md, {_short(TEMPLATES)}/", _since(began_s)))
 
 
 def _since(began_s: float) -> float:
     return time.monotonic() - began_s
-
-
-def _take_down(cluster: Cluster, say: Callable[[str], None]) -> None:
-    """Ctrl-C does not stop this: it takes a few seconds, and half of it would be a mess."""
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
-    try:
-        count = cluster.down()
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
-    say(f"\nThe cluster is taken down: {count} processes ended, its network and files are gone.")
 
 
 def _how_to_look(cluster: Cluster) -> str:
