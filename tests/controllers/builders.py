@@ -7,6 +7,7 @@ parsers must read.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -53,8 +54,8 @@ from taugrid_ray.memory import Memory, format_memory
 NOW_S = 1_800_000_000.0
 RESERVED_S = NOW_S - 5
 CHECK = "capacity"
-UID = "11111111-0000-0000-0000-000000000001"
-JOB_UID = "22222222-0000-0000-0000-000000000001"
+JOB_UID, UID = str(uuid.UUID(int=1)), str(uuid.UUID(int=2))
+"""Of job and Workload: the uids that the pretend API server gives to the first two objects."""
 CLASS = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 
 
@@ -252,10 +253,14 @@ def flavor(name: str, labels: dict[str, str], *tolerations: Obj) -> Obj:
     }
 
 
-def pod(
-    name: str, booking: str = "", *, node: str = "", phase: str = "Pending", **more: Any
-) -> Any:
+def pod(name: str, booking: str = "", **more: Any) -> Any:
     """A pod of the gang, parsed."""
+    return parse_pod(pod_object(name, booking, **more))
+
+
+def pod_object(
+    name: str, booking: str = "", *, node: str = "", phase: str = "Pending", **more: Any
+) -> Obj:
     notes = {names.CONSUME: booking, names.CONSUME_CLASS: CLASS} if booking else {}
     ready = [condition("Ready", NOW_S)] if more.pop("ready", False) else []
     meta = {
@@ -266,15 +271,13 @@ def pod(
         "annotations": notes,
         **more,
     }
-    return parse_pod(
-        {
-            "apiVersion": POD.api_version,
-            "kind": "Pod",
-            "metadata": meta,
-            "spec": {"nodeName": node},
-            "status": {"phase": phase, "conditions": ready},
-        }
-    )
+    return {
+        "apiVersion": POD.api_version,
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": {"nodeName": node},
+        "status": {"phase": phase, "conditions": ready},
+    }
 
 
 def node(name: str, pool: str = "pool", *, ready_s: float | None = NOW_S, **offers: str) -> Any:
