@@ -2,8 +2,9 @@
 
 `ray start` gets numbers from the group's `resources`, else from `rayStartParams`, else KubeRay
 reads the Ray container: CPU and memory from its limits (CPU from its request where there is no
-limit), GPUs from any limit whose name ends in `gpu` or is an NVIDIA MIG slice. Quota and capacity
-always follow the pod; this is shown beside it, and only maps a program's demand to groups.
+limit), GPUs from any limit whose name ends in `gpu` or is an NVIDIA MIG slice, and the first of two
+other accelerators that it knows by name. Quota and capacity always follow the pod; this is shown
+beside it, and only maps a program's demand to groups.
 
 `rayStartParams.resources` is JSON that goes through a shell: what Ray gets is what bash leaves of
 it. So the value is read the way bash reads it, first.
@@ -25,7 +26,8 @@ from taugrid_ray.kinds.strict import Field, shown
 from taugrid_ray.quantity import Resources, parse, round_up
 
 _MIG = re.compile(r"nvidia\.com/mig-\d+g\.\d+gb$")
-_WORDS = {"cpu": "CPU", "gpu": "GPU", "memory": "memory"}
+_WORDS = {"cpu": "CPU", "memory": "memory"}
+_ACCELERATORS = {"aws.amazon.com/neuroncore": "neuron_cores", "google.com/tpu": "TPU"}
 RIGHT_SPELLING = """write resources: '"{\\"NAME\\": 1}"'"""
 
 
@@ -46,8 +48,20 @@ def ray_resources(group: Field, container: Container) -> dict[str, Fraction]:
     if params.get("resources"):
         found.update(custom_resources(group["rayStartParams"]["resources"]))
     for name, entry in group["resources"].entries():
-        found[_WORDS.get(name.lower(), name)] = _number(entry)
+        found[_word(name)] = _number(entry)
+    if not set(_ACCELERATORS.values()) & set(found):
+        found.update(_accelerator(container))
     return {name: amount for name, amount in found.items() if amount}
+
+
+def _word(name: str) -> str:
+    return "GPU" if is_gpu(name.lower()) else _WORDS.get(name.lower(), name)
+
+
+def _accelerator(container: Container) -> dict[str, Fraction]:
+    limits = sorted(name for name, amount in container.limits.items() if amount)
+    known = [name for name in limits if name in _ACCELERATORS]
+    return {_ACCELERATORS[name]: container.limits[name] for name in known[:1]}
 
 
 def _from_container(container: Container) -> dict[str, Fraction]:
@@ -122,7 +136,7 @@ def view_notes(group: Field, name: str, per_pod: Resources, ray: Resources) -> I
     said: list[str] = []
     gpus = sum((a for n, a in per_pod.items() if is_gpu(n)), Fraction(0))
     told = group["rayStartParams"]["num-gpus"].exists or any(
-        name.lower() == "gpu" for name in group["resources"].mapping()
+        _word(name) == "GPU" for name in group["resources"].mapping()
     )
     if told and ray.get("GPU", Fraction(0)) != gpus:
         said.append(f"{_n(ray.get('GPU'))} GPUs where the pod asks for {_n(gpus)}")

@@ -21,7 +21,8 @@ V2_ENV = "RAY_enable_autoscaler_v2"
 _ON = ("1", "true")
 _RAY_PARAMS = ("num-cpus", "num-gpus", "memory", "resources")
 _MANAGERS = ("ray.io/kuberay-operator", "kueue.x-k8s.io/multikueue")
-_TOKEN_VERSION = (2, 52, 0)
+_TOKEN_VERSION, _K8S_TOKEN_VERSION = (2, 52, 0), (2, 55, 0)
+_UPGRADES = ("Recreate", "None")
 
 
 def cluster_problems(
@@ -33,6 +34,7 @@ def cluster_problems(
     yield from _fault_tolerance(spec, annotations, head)
     yield from _autoscaler(spec, head, workers)
     yield from _token(spec)
+    yield from _upgrade(spec["upgradeStrategy"]["type"])
 
 
 def manager_problems(spec: Field) -> Iterator[FieldError]:
@@ -177,15 +179,27 @@ def _count(workers: Sequence[PodSpec]) -> list[tuple[int, PodSpec]]:
 
 def _token(spec: Field) -> Iterator[FieldError]:
     auth = spec["authOptions"]
-    if auth["mode"].text() == "token":
-        version = spec["rayVersion"]
-        if _version(version.text()) < _TOKEN_VERSION:
-            yield version.wrong(
-                f"{shown(version.text())} is too old or unreadable for authOptions.mode token; "
-                "write 2.52.0 or later"
-            )
-    elif auth["enableK8sTokenAuth"].flag():
-        yield auth["mode"].wrong("must be token where enableK8sTokenAuth is true")
+    by_kubernetes = auth["enableK8sTokenAuth"].flag()
+    if auth["mode"].text() != "token":
+        if by_kubernetes:
+            yield auth["mode"].wrong("must be token where enableK8sTokenAuth is true")
+        return
+    least, what = _TOKEN_VERSION, "authOptions.mode token"
+    if by_kubernetes:
+        least, what = _K8S_TOKEN_VERSION, "authOptions.enableK8sTokenAuth"
+        if auth["secretName"].text():
+            yield auth["secretName"].wrong("excludes enableK8sTokenAuth: keep one of the two")
+    version = spec["rayVersion"]
+    if _version(version.text()) < least:
+        yield version.wrong(
+            f"{shown(version.text())} is too old or unreadable for {what}; "
+            f"write {'.'.join(map(str, least))} or later"
+        )
+
+
+def _upgrade(kind: Field) -> Iterator[FieldError]:
+    if kind.exists and kind.text() not in _UPGRADES:
+        yield kind.wrong(f"{shown(kind.text())} is unknown; write {' or '.join(_UPGRADES)}")
 
 
 def _version(text: str) -> tuple[int, ...]:

@@ -42,6 +42,16 @@ GI = 2**30
             id="a slice of an NVIDIA GPU",
         ),
         pytest.param(
+            small("4", "8Gi", **{"google.com/tpu": "4"}),
+            {"CPU": 4, "memory": 8 * GI, "TPU": 4},
+            id="a TPU by name",
+        ),
+        pytest.param(
+            small("4", "8Gi", **{"google.com/tpu": "4", "aws.amazon.com/neuroncore": "2"}),
+            {"CPU": 4, "memory": 8 * GI, "neuron_cores": 2},
+            id="the first of two by name",
+        ),
+        pytest.param(
             small("4", "8Gi", **{"gpu.intel.com/i915": "1"}),
             {"CPU": 4, "memory": 8 * GI},
             id="a device Ray does not know",
@@ -61,6 +71,18 @@ def test_start_parameters_win() -> None:
 def test_resources_of_the_group_win() -> None:
     found = ray(small("4", "8Gi"), resources={"CPU": "2", "gpu": "1", "licence": "3"})
     assert found == {"CPU": 2, "GPU": 1, "memory": 8 * GI, "licence": 3}
+
+
+def test_a_gpu_of_the_group_may_have_its_vendors_name() -> None:
+    gang = read(small("4", "8Gi", **{GPU: "1"}), resources={"nvidia.com/gpu": "2"})
+    assert gang.group("w").ray["GPU"] == 2
+    assert gang.notes_of(NoteCode.RAY_VIEW_DIFFERS)
+
+
+def test_an_accelerator_that_is_told_is_not_told_twice() -> None:
+    params = {"resources": '"{\\"TPU\\": 1}"'}
+    found = ray(small("4", "8Gi", **{"google.com/tpu": "4"}), rayStartParams=params)
+    assert found["TPU"] == 1
 
 
 @pytest.mark.parametrize(

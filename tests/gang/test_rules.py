@@ -173,6 +173,15 @@ def test_refuses_a_deletion_strategy(strategy: dict[str, Any], says: str) -> Non
         ("spec.enableInTreeAutoscaling", True, "add the annotation kueue.x-k8s.io/elastic-job"),
         ("spec.autoscalerOptions", {"version": "v3"}, "'v3' is unknown; write v1 or v2"),
         ("spec.authOptions", {"mode": "token"}, ""),
+        ("spec.authOptions", {"mode": "token", "enableK8sTokenAuth": True}, ""),
+        ("spec.authOptions", {"enableK8sTokenAuth": True}, "must be token"),
+        (
+            "spec.authOptions",
+            {"mode": "token", "enableK8sTokenAuth": True, "secretName": "s"},
+            "excludes enableK8sTokenAuth",
+        ),
+        ("spec.upgradeStrategy", {"type": "Recreate"}, ""),
+        ("spec.upgradeStrategy", {"type": "Rolling"}, "write Recreate or None"),
         ("spec.headGroupSpec.resources", {"CPU": "1"}, ""),
         ("spec.headGroupSpec.rayStartParams", {"labels": "a=b"}, "write the labels under"),
         ("spec.headGroupSpec.rayStartParams", {"num-cpus": 0}, "write '0' in quotes"),
@@ -194,6 +203,8 @@ def test_a_token_needs_a_ray_that_knows_it() -> None:
     for version in ("2.51.3", "", "nightly"):
         assert "write 2.52.0 or later" in refusal(put(obj, "spec.rayVersion", version))
     assert gang_of(put(obj, "spec.rayVersion", "2.52.0rc1")).pods == 2
+    of_kubernetes = put(obj, "spec.authOptions.enableK8sTokenAuth", True)
+    assert "write 2.55.0 or later" in refusal(put(of_kubernetes, "spec.rayVersion", "2.54.1"))
 
 
 def test_resources_of_a_group_stand_in_one_place() -> None:
