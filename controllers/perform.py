@@ -70,7 +70,7 @@ def perform(action: Action, api: KubeApi, *, identity: str) -> Written | None:
             return Written(WORKLOAD, api.patch(WORKLOAD, at.name, body, at.namespace))
         case Unstamp(at):
             off = {names.CONSUME: None, names.CONSUME_CLASS: None}
-            body = {"metadata": {"uid": at.uid, "annotations": off}}
+            body = {"metadata": _guarded(at) | {"annotations": off}}
             return Written(POD, api.patch(POD, at.name, body, at.namespace))
         case SetCondition():
             return Written(action.kind, _set_condition(action, api))

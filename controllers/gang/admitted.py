@@ -68,7 +68,7 @@ def _held_by_others(
     stale = drop_all_but(seen, mine)
     pools = _pools(seen, workload, check)
     answers = [answer_of(r) for r in mine]
-    if pools and seen.policy is not None:
+    if pools and seen.policy is not None and not seen.runs:
         gang = sentences.size([(p.pool, p.pods) for p in pools])
         if over := next((a for a in answers if a.verdict in _OVER), None):
             why = _why_over(over, gang)

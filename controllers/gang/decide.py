@@ -47,7 +47,7 @@ def decide(seen: SeenGang, now_s: float) -> Decision:
         return Decision(drop_all_but(seen, ()))
     if check.state is CheckState.READY:
         return admitted.decide(seen, workload, check, seen.job, memory, now_s)
-    if not seen.job.suspended:
+    if not seen.job.suspended or seen.runs:
         # A slice of a job that runs: its growth is no cold start, and nothing here may touch it.
         return Decision()
     return cold.decide(seen, workload, check, seen.job, memory, now_s)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from taugrid_ray.capacity_policy import CapacityPolicySpec
 from taugrid_ray.kinds.meta import ObjectMeta, OwnerRef
 from taugrid_ray.kinds.node import Node
-from taugrid_ray.kinds.pod import Pod
+from taugrid_ray.kinds.pod import RUNNING, Pod
 from taugrid_ray.kinds.provisioning_request import ProvisioningRequest
 from taugrid_ray.kinds.queues import ResourceFlavor
 from taugrid_ray.kinds.workload import Workload
@@ -49,3 +49,8 @@ class SeenGang:
     refused: str = ""
     """The API server's words when it last refused to create an object of this gang."""
     salt: int = 0
+
+    @property
+    def runs(self) -> bool:
+        """Does a covered pod of the gang run? Then nothing may stop it (rule R1)."""
+        return any(p.is_live and p.phase == RUNNING for p in self.pods)

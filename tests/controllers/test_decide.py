@@ -12,7 +12,17 @@ from controllers.gang.seen import SeenGang
 from taugrid_ray import names
 from taugrid_ray.kinds import workload as wl
 from taugrid_ray.memory import Memory, Pause
-from tests.controllers.builders import NOW_S, Gang, booked, condition, failed, policy, shown
+from tests.controllers.builders import (
+    NOW_S,
+    Gang,
+    booked,
+    condition,
+    expired,
+    failed,
+    pod,
+    policy,
+    shown,
+)
 
 ASKED = Gang().asked()
 SWEEP = ["delete ProvisioningRequest", "delete PodTemplate"]
@@ -140,6 +150,19 @@ def test_every_write_to_a_workload_is_guarded() -> None:
     for gang in lives:
         action = gang.decides(NOW_S).actions[0]
         assert action.workload.version == "7"
+
+
+RUNS = (pod("p", node="n", phase="Running"),)
+ENDS = (pod("p", node="n", phase="Running", deletionTimestamp="2027-01-15T08:00:00Z"),)
+
+
+def test_what_runs_is_never_stopped_whatever_else_is_true() -> None:
+    """R1, also where Kueue and the job disagree about whether the job is suspended."""
+    held = Gang().asked(NOW_S, booked()).ready(admitted_s=None).answered(booked(), expired())
+    for gang in (Gang().asked(NOW_S, failed()), held):
+        assert shown(gang.decides(NOW_S).actions)[0].startswith("park")
+        assert gang.looks(pods=RUNS).decides(NOW_S).actions == ()
+        assert shown(gang.looks(pods=ENDS).decides(NOW_S).actions)[0].startswith("park")
 
 
 def test_nothing_at_all() -> None:

@@ -270,6 +270,15 @@ def test_unstamping_takes_both_annotations(kube: FakeKube) -> None:
     assert done.obj["metadata"]["annotations"] == {"keep": "it"}
 
 
+def test_a_pod_that_was_bound_meanwhile_keeps_its_stamp(kube: FakeKube) -> None:
+    notes = {names.CONSUME: "old"}
+    meta = {"name": "p", "namespace": "team", "annotations": notes}
+    pod = kube.create(POD, {"metadata": meta, "spec": {}})
+    kube.patch(POD, "p", {"spec": {"nodeName": "n"}}, "team")
+    with pytest.raises(Conflict):
+        do(kube, Unstamp(at(pod)))
+
+
 def condition(check: Obj, **more: Any) -> SetCondition:
     values: dict[str, Any] = {
         "kind": ADMISSION_CHECK,
