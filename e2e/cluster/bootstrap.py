@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import ipaddress
 import json
+import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -190,7 +191,7 @@ def _start_operators(start: Starting) -> None:
                 "metadata": {"name": kueue_config.NAMESPACE},
             },
         )
-        parts.start("kueue", commands.kueue(record, layout, root=is_root()), {})
+        parts.start("kueue", commands.kueue(layout, root=is_root()), {})
     if start.wants("kuberay"):
         argv = commands.kuberay(record, layout, start.settings.kuberay_flags)
         parts.start("kuberay", argv, start.settings.kuberay_env)
@@ -244,23 +245,27 @@ def _await(start: Starting, part: str, is_ready: Callable[[], bool], what: str) 
 
 
 def _write_kueue_files(start: Starting, certificate: bytes, key: bytes) -> None:
-    """Its configuration, and the certificates at the path below /etc that is fixed in its
-    source."""
-    fixed = start.layout.etc / "kueue" / "metrics" / "certs"
+    """All that it needs, in a root of its own: its program, its configuration, and certificates at
+    the path below /etc that is fixed in its source."""
+    layout, ports = start.layout, start.record.ports
+    certificates = Path("etc/kueue/metrics/certs")
+    fixed = layout.kueue_root / certificates
     fixed.mkdir(parents=True)
     write_secret(fixed / "tls.crt", certificate)
     write_secret(fixed / "tls.key", key)
-    ports = start.record.ports
     config = kueue_config.configuration(
         frameworks=start.settings.frameworks,
         webhook_port=ports.kueue_webhook,
         metrics_port=ports.kueue_metrics,
         health_port=ports.kueue_health,
-        certificates=str(fixed),
+        certificates=f"/{certificates}",
         release_limits=start.settings.release_limits,
         overrides=start.settings.kueue,
     )
-    _write_json(start.layout.kueue_config, config)
+    _write_json(layout.kueue_config, config)
+    if start.wants("kueue"):
+        shutil.copy2(commands.kubeconfig_of(layout, "kueue"), layout.kueue_kubeconfig)
+        shutil.copy2(commands.binary(start.record, "kueue"), layout.kueue_binary)
 
 
 def _write_json(file: Path, content: dict[str, Any]) -> None:

@@ -96,7 +96,7 @@ class Cluster:
         def say(line: str) -> None:
             progress(f"{time.monotonic() - began_s:5.1f} s  {line}")
 
-        where = network.create(layout.folder) if is_root() else Network(0)
+        where = _network(layout.folder, nodes, say)
         holder = PortHolder()
         record = Record(settings.name, nodes, where, _choose_ports(holder, where), built.bin)
         layout.record.write_text(record.to_json(), encoding="utf-8")
@@ -353,6 +353,21 @@ def _take_down(layout: Layout) -> int:
     if layout.folder.exists():
         shutil.rmtree(layout.folder)
     return count
+
+
+def _network(folder: Path, nodes: Nodes, say: Progress) -> Network:
+    """A bridge where this machine lets us have one. Process nodes need it; beside fake ones it only
+    keeps calls of fake pods' addresses on this machine."""
+    if not is_root():
+        return Network(0)
+    try:
+        return network.create(folder)
+    except ClusterError as error:
+        if nodes is Nodes.PROCESS:
+            raise
+        say(f"goes on without a bridge: {error.message}")
+        network.remove(folder)
+        return Network(0)
 
 
 def _choose_ports(holder: PortHolder, where: Network) -> Ports:

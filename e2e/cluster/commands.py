@@ -37,9 +37,6 @@ USER_OF = {
 }
 _CLIENT_LIMITS = ("--kube-api-qps=200", "--kube-api-burst=400")
 
-# With $1 laid over /etc, in a mount namespace of its own, become the rest of the arguments.
-_OVER_ETC = 'mount -t overlay overlay -o "lowerdir=$1:/etc" /etc && shift && exec "$@"'
-
 
 def binary(record: Record, part: str) -> str:
     return str(record.binaries / _BINARY_OF.get(part, part))
@@ -136,21 +133,20 @@ def scheduler(record: Record, layout: Layout) -> list[str]:
     ]
 
 
-def kueue(record: Record, layout: Layout, *, root: bool) -> list[str]:
-    """In a mount namespace: Kueue reads certificates from a fixed path below /etc."""
+def kueue(layout: Layout, *, root: bool) -> list[str]:
+    """In a root of its own: Kueue reads certificates from a fixed path below /etc.
+
+    Changing the root takes no mounts and no right that a plain container lacks; who is not root
+    gets the right to it with a user namespace.
+    """
     return [
         "unshare",
-        "--mount",
         *([] if root else ["--map-root-user"]),
-        "--",
-        "sh",
-        "-c",
-        _OVER_ETC,
-        "sh",
-        layout.etc.name,  # parts start in the cluster's folder; a whole path could hold a colon
-        binary(record, "kueue"),
-        f"--config={layout.kueue_config}",
-        f"--kubeconfig={kubeconfig_of(layout, 'kueue')}",
+        f"--root={layout.kueue_root}",
+        "--wd=/",
+        f"/{layout.kueue_binary.name}",
+        f"--config=/{layout.kueue_config.name}",
+        f"--kubeconfig=/{layout.kueue_kubeconfig.name}",
         "--zap-log-level=2",
     ]
 

@@ -106,17 +106,25 @@ class Layout:
         return self.folder / "users"
 
     @property
+    def kueue_root(self) -> Path:
+        """What Kueue sees as /."""
+        return self.folder / "kueue"
+
+    @property
+    def kueue_binary(self) -> Path:
+        return self.kueue_root / "kueue"
+
+    @property
     def kueue_config(self) -> Path:
-        return self.folder / "kueue.json"
+        return self.kueue_root / "config.json"
+
+    @property
+    def kueue_kubeconfig(self) -> Path:
+        return self.kueue_root / "kubeconfig"
 
     @property
     def audit_policy(self) -> Path:
         return self.folder / "audit-policy.json"
-
-    @property
-    def etc(self) -> Path:
-        """What Kueue sees on top of the machine's /etc."""
-        return self.folder / "etc"
 
     def kubeconfig_of(self, user: str) -> Path:
         """A user's name is data: it may hold colons and slashes."""

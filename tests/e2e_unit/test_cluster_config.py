@@ -81,14 +81,12 @@ def test_the_audit_policy_keeps_writes_alone_unless_all_is_wanted() -> None:
     assert "verbs" not in commands.audit_policy(Audit.ALL)["rules"][0]
 
 
-def test_kueue_gets_a_mount_namespace_and_no_path_in_mount_options() -> None:
-    as_root = commands.kueue(record(), LAYOUT, root=True)
-    assert as_root[:3] == ["unshare", "--mount", "--"]
-    assert "--map-root-user" in commands.kueue(record(), LAYOUT, root=False)
-    script = as_root[as_root.index("-c") + 1]
-    assert str(LAYOUT.folder) not in script
-    assert as_root[as_root.index("sh", 4) + 3 :][0] != ""
-    assert "etc" in as_root
+def test_kueue_gets_a_root_of_its_own_and_paths_inside_of_it() -> None:
+    as_root = commands.kueue(LAYOUT, root=True)
+    assert f"--root={LAYOUT.kueue_root}" in as_root
+    assert "--config=/config.json" in as_root
+    assert as_root.count("/kueue") == 1
+    assert set(commands.kueue(LAYOUT, root=False)) - set(as_root) == {"--map-root-user"}
 
 
 def test_kueue_keeps_the_limits_of_its_release() -> None:
