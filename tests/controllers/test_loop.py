@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from controllers import loop as loops
+from controllers.gang.wiring import all_gangs
 from controllers.loop import reserved_to_ready_s
 from taugrid_ray import names
 from taugrid_ray.errors import Forbidden, Invalid, Throttled, Unreachable
@@ -108,6 +109,20 @@ def test_what_was_left_behind_is_swept(
     Controller(FlakyApi(kube, rng, 0.0), clock, rng).step()
     assert kube.objects(PROVISIONING_REQUEST) == []
     assert kube.objects(POD_TEMPLATE) == []
+
+
+def test_the_sweep_looks_at_whatever_bears_our_mark(kube: FakeKube, controller: Controller) -> None:
+    """A safety net: objects wake their gang when they are first seen, but news can get lost."""
+    uid = add_gang(kube)["metadata"]["uid"]
+    other = obj(PROVISIONING_REQUEST, "left", {"podSets": [{"count": 1}]}, namespace="team")
+    other["metadata"]["labels"] = {
+        names.MANAGED_BY: names.MANAGED_BY_US,
+        names.WORKLOAD_UID: "dead",
+    }
+    kube.create(PROVISIONING_REQUEST, other)
+    controller.loop.leads = False
+    controller.step()
+    assert all_gangs(controller.loop.world) == {uid, "dead"}
 
 
 def test_a_refusal_is_told_and_tried_again(
