@@ -21,5 +21,5 @@ def demo(keep: bool, fake: bool) -> None:
     """
     with reported():
         require_linux()
-        why = "as asked (--fake)" if fake else why_not()
+        why = "asked for with --fake" if fake else why_not()
         show(nodes=choose_nodes(Nodes.AUTO, why), why_fake=why, keep=keep)

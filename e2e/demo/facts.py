@@ -30,7 +30,6 @@ class Gang:
     """Of its quota, once reserved."""
     reserved: bool
     admitted: bool
-    check_ready: bool
     check_says: str
 
 
@@ -116,7 +115,6 @@ def _gang(obj: Obj, check: str) -> Gang:
         cpus=_cpus(obj),
         reserved=workload.reservation is not None,
         admitted=workload.is_true(ADMITTED),
-        check_ready=ours is not None and ours.state.value == "Ready",
         check_says=ours.message if ours is not None else "",
     )
 

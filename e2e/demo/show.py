@@ -50,8 +50,8 @@ def show(*, nodes: Nodes, why_fake: str, keep: bool) -> None:
     say("A Ray job that starts only when its whole gang has quota AND booked nodes.\n")
     say("1. A CLUSTER of real parts, as plain processes on this machine")
     if why_fake:
-        say(below(f"{why_fake}: the nodes are fake, so nobody runs"))
-        say(below("the pods, and what Ray itself would do is left out of the story."))
+        say(below(f"FAKE NODES: {why_fake}."))
+        say(below("Nobody runs the pods, and what Ray itself would do is left out of the story."))
     cluster = Cluster.up(
         Settings(name=NAME, nodes=nodes, extras=default_extras(nodes)), progress=say
     )
