@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import ssl
+import sys
 import tempfile
 import threading
 from collections.abc import Callable
@@ -70,6 +71,16 @@ def _trust(config: Any) -> ssl.SSLContext:
     return context
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    @override
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """That the sender dies in the middle of a call is what a relay is for."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class Relay:
     """Serves on a free port of 127.0.0.1 until `close`."""
 
@@ -86,8 +97,7 @@ class Relay:
         self._pool = urllib3.PoolManager(
             num_pools=2, maxsize=64, ssl_context=_trust(yaml.safe_load(kubeconfig.read_text()))
         )
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._http.daemon_threads = True
+        self._http = _Server(("127.0.0.1", 0), _handler(self))
         threading.Thread(target=self._http.serve_forever, daemon=True).start()
 
     def arm(self, cut: Cut | None, crash: Callable[[], None]) -> None:

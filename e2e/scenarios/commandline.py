@@ -8,6 +8,7 @@ import sys
 
 import click
 
+from e2e.cluster.commandline import reported
 from e2e.scenarios.registry import Scenario, scenarios
 from e2e.scenarios.runner import FAILED, Result, run_all
 
@@ -74,7 +75,8 @@ def run(names: tuple[str, ...], everything: bool, of_test: bool, shard: str, as_
         else:
             _print(result)
 
-    run_all(chosen, name=f"run-{os.getpid()}", progress=progress, done=done)
+    with reported():
+        run_all(chosen, name=f"run-{os.getpid()}", progress=progress, done=done)
     failed = [r for r in results if not r.passed and not r.not_run]
     not_run = [r for r in results if r.not_run]
     passed = len(results) - len(failed) - len(not_run)
