@@ -11,6 +11,7 @@ One process, `python -m e2e.nodes`, plays the kubelet of every Node that carries
     environment   pure: env, envFrom, $(VAR), field and resource references
     addresses     pure: which pod gets which address
     hosts         pure: the text of a pod's /etc/hosts
+    limits        pure: the files in which a container finds its limits
     volumes       what is mounted into a container, and the files behind it
     sandbox       a pod's network: a namespace on the cluster's bridge
     container     one attempt of one container, as a process

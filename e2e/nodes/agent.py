@@ -19,7 +19,7 @@ from threading import Event, RLock, Thread
 from typing import Any
 
 from e2e.cluster.processes import MARKER
-from e2e.nodes import host, node
+from e2e.nodes import host, node, status
 from e2e.nodes.addresses import Addresses, Subnet
 from e2e.nodes.container import NODES_MARKER
 from e2e.nodes.kubelet import Found, Server
@@ -134,6 +134,7 @@ class Agent:
         self._server = Server(
             str(settings.subnet.bridge),
             self.find_log,
+            self.find_process,
             port=settings.port,
             client_ca=settings.client_ca,
         )
@@ -297,7 +298,14 @@ class Agent:
             worker.join(STOP_S)
         self._server.close()
 
-    # Logs
+    # What the API server asks
+
+    def find_process(self, namespace: str, pod: str, container: str) -> int:
+        """The first process of a running container; 0 for none."""
+        with self._lock:
+            obj = self._pods.get((namespace, pod))
+            worker = self._workers.get(fields.text(obj, "metadata", "uid"))
+        return worker.process_of(container) if worker is not None else 0
 
     def find_log(self, namespace: str, pod: str, container: str, previous: bool) -> Found | str:
         with self._lock:
@@ -306,7 +314,8 @@ class Agent:
         if obj is None:
             return f'pod "{pod}" is not on this node'
         logs = worker.logs_of(container) if worker is not None else []
-        back = 2 if previous and worker is not None and worker.is_running(logs[-1]) else 1
+        # While a container waits for its restart, its last attempt is the previous one already.
+        back = 2 if previous and not status.waits(obj, container) else 1
         if worker is None or not logs:
             left = None if previous else self._left_log(namespace, pod, container, obj)
             if left is not None:

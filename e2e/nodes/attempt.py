@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from e2e.nodes import limits
 from e2e.nodes.container import Exit, Launched
 from e2e.nodes.environment import Surroundings, command_line, environment
 from e2e.nodes.logs import LogFile, next_log
@@ -32,7 +33,7 @@ from e2e.nodes.probes import (
     run_inside,
     while_asking,
 )
-from e2e.nodes.volumes import Made, mount_orders, names_in_env, read_contents
+from e2e.nodes.volumes import SHARED_MEMORY, Made, mount_orders, names_in_env, read_contents
 from taugrid_ray.kinds import fields
 from taugrid_ray.kinds.resource import Obj
 
@@ -186,6 +187,9 @@ class Starter:
         own = folder / "containers" / f"{name}-{serial}"
         (own / "ray").mkdir(parents=True)
         (own / "termination-log").touch()
+        (own / "cgroup").mkdir()
+        for file, content in limits.cgroup_files(container).items():
+            (own / "cgroup" / file).write_text(content)
         pod_name = fields.text(around.pod, "metadata", "name")
         log = next_log(ground.folder / "pods" / namespace / pod_name / name)
         env = full_environment(self.base_env, known)
@@ -252,7 +256,8 @@ def _with_defaults(mounts: list[Obj], container: Obj, folder: Path, own: Path) -
         {"source": str(folder / "hosts"), "target": "/etc/hosts"},
         {"source": str(own / "termination-log"), "target": last_words},
         {"source": str(own / "ray"), "target": "/tmp/ray"},
-        {"source": str(folder / "memory" / ".shm"), "target": "/dev/shm", "create": True},
+        {"source": str(own / "cgroup"), "target": limits.PLACE, "read_only": True},
+        {"source": str(folder / "memory" / SHARED_MEMORY), "target": "/dev/shm"},
     ]
     taken = {str(mount["target"]) for mount in mounts}
     return [*(each for each in defaults if each["target"] not in taken), *mounts]

@@ -1,4 +1,5 @@
-"""The part of the kubelet's HTTPS API that the API server needs for `kubectl logs`.
+"""The part of the kubelet's HTTPS API that the API server needs for `kubectl logs`; to `kubectl
+exec` and its like it answers with the command that does the same on this machine.
 
 One server for all nodes of the agent, on the bridge's address. Each Node's status names that
 address as its InternalIP, and the port in `daemonEndpoints`. The API server calls
@@ -35,6 +36,7 @@ from taugrid_ray.kinds.meta import parse_time
 log = logging.getLogger(__name__)
 
 IDLE_S = 60.0
+ONLY_LOGS = "process nodes serve container logs only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,21 @@ class Found:
 
 Find = Callable[[str, str, str, bool], Found | str]
 """Namespace, pod, container, previous attempt: its log, or a sentence why there is none."""
+
+
+Enter = Callable[[str, str, str], int]
+"""Namespace, pod, container: its first process; 0 where it does not run."""
+NOT_SERVED = ("exec", "attach", "portForward", "run")
+
+
+def other_way(word: str, process: int) -> str:
+    """What to do instead of `kubectl exec`, `attach` or `port-forward`."""
+    sentence = f"process nodes do not serve {word}: pods are processes of this machine"
+    if word == "portForward":
+        return f"{sentence}, which reaches their addresses without it (kubectl get pods -o wide)"
+    if not process:
+        return f"{sentence}, and this container does not run"
+    return f"{sentence}; as root on it: nsenter --target {process} --all COMMAND"
 
 
 class BadQuery(Exception):
@@ -87,9 +104,16 @@ class Server:
     """Serves until the program ends."""
 
     def __init__(
-        self, address: str, find: Find, *, port: int = 0, client_ca: Path | None = None
+        self,
+        address: str,
+        find: Find,
+        enter: Enter,
+        *,
+        port: int = 0,
+        client_ca: Path | None = None,
     ) -> None:
-        handler = type("Handler", (_Handler,), {"find": staticmethod(find)})
+        told = {"find": staticmethod(find), "enter": staticmethod(enter)}
+        handler = type("Handler", (_Handler,), told)
         self._server = _TlsServer((address, port), handler, _context(address, client_ca))
         self.port = int(self._server.server_address[1])
 
@@ -135,16 +159,30 @@ class _TlsServer(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     find: Find
+    enter: Enter
+
+    def do_POST(self) -> None:
+        self.close_connection = True  # its body, if any, is not read
+        words = self._words()
+        if words[0] not in NOT_SERVED:
+            return self._answer(HTTPStatus.NOT_FOUND, ONLY_LOGS)
+        pod = words[1:3] if len(words) >= 3 else ["", ""]
+        process = self.enter(pod[0], pod[1], words[-1])
+        return self._answer(HTTPStatus.NOT_IMPLEMENTED, other_way(words[0], process))
+
+    def _words(self) -> list[str]:
+        return [unquote(word) for word in urlsplit(self.path).path.strip("/").split("/")]
 
     def do_GET(self) -> None:
-        address = urlsplit(self.path)
-        words = [unquote(word) for word in address.path.strip("/").split("/")]
+        words = self._words()
         if words == ["healthz"]:
             return self._answer(HTTPStatus.OK, "ok")
+        if words[0] in NOT_SERVED:  # over a WebSocket
+            return self.do_POST()
         if len(words) != 4 or words[0] != "containerLogs":
-            return self._answer(HTTPStatus.NOT_FOUND, "process nodes serve container logs only")
+            return self._answer(HTTPStatus.NOT_FOUND, ONLY_LOGS)
         try:
-            part, previous = part_of(address.query, time.time())
+            part, previous = part_of(urlsplit(self.path).query, time.time())
         except BadQuery as error:
             return self._answer(HTTPStatus.BAD_REQUEST, str(error))
         found = self.find(words[1], words[2], words[3], previous)

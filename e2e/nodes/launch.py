@@ -93,7 +93,10 @@ def die_with_parent(parent: int) -> None:
 def become_sandbox(order: dict[str, Any], status_fd: int) -> None:
     _check(_libc.unshare(NEWNET | NEWIPC | NEWUTS | NEWNS), "unshare")
     mount("none", "/", "", MS_REC | MS_SLAVE)
-    mount("memory", order["memory"], "tmpfs", MS_NOSUID | MS_NODEV, "mode=0777")
+    for folder, size in order["memory"].items():
+        os.makedirs(folder, exist_ok=True)
+        limit = f",size={size}" if size else ""
+        mount("memory", folder, "tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777{limit}")
     name = order["hostname"].encode()
     _check(_libc.sethostname(name, len(name)), "sethostname")
     tell(status_fd, pid=os.getpid())

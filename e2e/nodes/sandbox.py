@@ -8,6 +8,7 @@ that names are as unique as addresses are.
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,15 +36,17 @@ class Sandbox:
     """Raises SandboxError or NoAddressLeft on creation."""
 
     def __init__(
-        self, network: Network, *, hostname: str, memory: Path, env: dict[str, str]
+        self, network: Network, *, hostname: str, memory: Mapping[Path, int], env: dict[str, str]
     ) -> None:
-        """`memory` is a folder that becomes the root of the pod's volumes in memory."""
+        """memory: folders that become file systems in memory, with their sizes in bytes; 0 is the
+        kernel's default."""
         self._network = network
         self._offset = network.addresses.take()
         self.address = network.addresses.subnet.address(self._offset)
         self._process: Launched | None = None
         try:
-            order = {"role": "sandbox", "hostname": hostname, "memory": str(memory)}
+            sizes = {str(folder): size for folder, size in memory.items()}
+            order = {"role": "sandbox", "hostname": hostname, "memory": sizes}
             self._process = Launched(order, env)
             self._process.running.wait(START_S)
             if not self._process.pid:

@@ -263,5 +263,14 @@ def _ended(shown: Obj) -> Ended | None:
     )
 
 
+def waits(pod: Obj, container: str) -> bool:
+    """Does the pod's status show the container as waiting, for its start or its restart?"""
+    return any(
+        fields.text(shown, "name") == container and bool(fields.mapping(shown, "state", "waiting"))
+        for which in ("initContainerStatuses", "containerStatuses")
+        for shown in fields.objects(pod, "status", which)
+    )
+
+
 def restart_policy(pod: Obj) -> Restart:
     return Restart(fields.text(pod, "spec", "restartPolicy") or "Always")

@@ -23,6 +23,7 @@ from e2e.nodes.environment import (
     field_value,
     resource_value,
 )
+from taugrid_ray import quantity
 from taugrid_ray.errors import NotFound
 from taugrid_ray.kinds import fields
 from taugrid_ray.kinds.meta import time_at
@@ -36,6 +37,12 @@ RENEW_AT = 0.8
 
 class VolumeError(Exception):
     """A volume that cannot be made, now or ever; the sentence says why. It is tried again."""
+
+
+SHARED_MEMORY = ".shm"
+"""Of a pod that mounts nothing at /dev/shm; no volume can be called so."""
+SHARED_MEMORY_BYTES = 64 * 1024**2
+"""What containers get from the usual runtimes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +129,36 @@ def names_in_volumes(pod: Obj) -> tuple[set[str], set[str]]:
     return secrets - {""}, {fields.text(s, "configMap", "name") for s in sources} - {""}
 
 
+def memory_sizes(pod: Obj) -> dict[str, int]:
+    """The pod's file systems in memory by name, with their sizes in bytes; 0 is no limit.
+
+    A volume is as large as it says, or as the pod's memory limits together, as with a kubelet: Ray
+    sizes its object store by what it finds in /dev/shm.
+    """
+    sizes = {SHARED_MEMORY: SHARED_MEMORY_BYTES}
+    for volume in fields.objects(pod, "spec", "volumes"):
+        if _is_in_memory(volume):
+            given = fields.text(volume, "emptyDir", "sizeLimit")
+            sizes[fields.text(volume, "name")] = _bytes(given) if given else _memory_limit(pod)
+    return sizes
+
+
+def _is_in_memory(volume: Obj) -> bool:
+    return fields.text(volume, "emptyDir", "medium") == "Memory"
+
+
+def _memory_limit(pod: Obj) -> int:
+    limits = [
+        fields.text(container, "resources", "limits", "memory")
+        for container in fields.objects(pod, "spec", "containers")
+    ]
+    return sum(map(_bytes, limits)) if all(limits) else 0
+
+
+def _bytes(amount: str) -> int:
+    return int(quantity.parse(amount))
+
+
 def make_volumes(api: KubeApi, folder: Path, memory: Path, around: Surroundings) -> Made:
     """Write the files of all volumes of the pod. Raises VolumeError."""
     pod = around.pod
@@ -142,7 +179,7 @@ def make_volumes(api: KubeApi, folder: Path, memory: Path, around: Surroundings)
 def _make(
     volume: Obj, folder: Path, memory: Path, around: Surroundings, tokens: list[Token]
 ) -> Volume:
-    if "emptyDir" in volume and fields.text(volume, "emptyDir", "medium") == "Memory":
+    if _is_in_memory(volume):
         return Volume(memory, in_memory=True)
     folder.mkdir(parents=True, exist_ok=True)
     if "emptyDir" in volume:

@@ -27,7 +27,7 @@ from e2e.nodes.logs import LogFile
 from e2e.nodes.names_book import NamesBook
 from e2e.nodes.probes import Kind, Verdict
 from e2e.nodes.sandbox import Network, Sandbox, SandboxError
-from e2e.nodes.volumes import Made, VolumeError, make_volumes, renewed
+from e2e.nodes.volumes import Made, VolumeError, make_volumes, memory_sizes, renewed
 from taugrid_ray.errors import ApiError, Conflict, NotFound, Unreachable
 from taugrid_ray.kinds import fields
 from taugrid_ray.kinds.meta import parse_meta, time_at
@@ -144,6 +144,11 @@ class Worker:
         """Is the attempt that writes this log still on?"""
         return any(attempt.log == log_file for attempt in list(self._attempts.values()))
 
+    def process_of(self, container: str) -> int:
+        """The first process of a running container, as seen from here; 0 for none."""
+        attempt = self._attempts.get(container)
+        return attempt.target.pid if attempt is not None else 0
+
     # The worker's own thread
 
     def _run(self) -> None:
@@ -238,12 +243,12 @@ class Worker:
         """Network, names and volumes: what all containers of the pod share."""
         memory = self._folder / "memory"
         try:
-            memory.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(parents=True, exist_ok=True)
             if self._sandbox is None:
                 self._sandbox = Sandbox(
                     self._ground.network,
                     hostname=hostname_of(self._pod),
-                    memory=memory,
+                    memory={memory / n: size for n, size in memory_sizes(self._pod).items()},
                     env=dict(self._ground.process_env),
                 )
             addresses = {**self._around.addresses, "podIP": self._sandbox.address}
