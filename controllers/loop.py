@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 NODE_SETTLE_S = 0.2
 """Nodes come in bursts; gangs that wait for them look once per burst."""
+WAKE_MIN_S = 0.05
+"""A gang that wants to be looked at again at once still lets the others have their turn."""
 SWEEP_S = 60.0
 """How often all gangs are looked at even if nothing changed; from the stores, without a call."""
 
@@ -132,7 +134,7 @@ class Loop:
                 self.announce(item)
             self.queue.done(key)
             if decision.wake_after_s is not None:
-                self.queue.add(key, now_s + max(0.0, decision.wake_after_s))
+                self.queue.add(key, now_s + max(WAKE_MIN_S, decision.wake_after_s))
         return work
 
     def next_due_s(self) -> float | None:

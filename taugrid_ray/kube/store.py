@@ -48,6 +48,8 @@ class Store(Generic[T]):
         """A first list is complete: from now on "not here" means "does not exist"."""
         self._parse = parse
         self._entries: dict[Key, _Entry[T]] = {}
+        self._keys: dict[str, Key] = {}
+        """uid -> where it is."""
         self._forgotten: dict[str, Key] = {}
         self._indexes = dict(indexes or {})
         # Insertion-ordered dicts in place of sets: what is found comes in a repeatable order.
@@ -117,11 +119,11 @@ class Store(Generic[T]):
 
     def forget(self, uid: str) -> tuple[Delta[T], ...]:
         """After our own delete has worked."""
-        for key, entry in self._entries.items():
-            if entry.uid == uid:
-                self._forgotten[uid] = key
-                return self._put(key, None, entry.version)
-        return ()
+        key = self._keys.get(uid)
+        if key is None:
+            return ()
+        self._forgotten[uid] = key
+        return self._put(key, None, self._entries[key].version)
 
     # Both
 
@@ -139,10 +141,12 @@ class Store(Generic[T]):
         before = self._entries.get(key)
         if before is not None:
             self._unindex(key, before.value)
+            self._keys.pop(before.uid, None)
         if now is None:
             self._entries.pop(key, None)
         else:
             self._entries[key] = now
+            self._keys[now.uid] = key
             self._index(key, now.value)
         old = before.value if before is not None else None
         new = now.value if now is not None else None
