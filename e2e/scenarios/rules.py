@@ -165,13 +165,19 @@ def _r3(account: Account) -> list[str]:
                 born.setdefault(place, (meta.labels.get(names.WORKLOAD_UID, ""), seen.at_s))
                 if seen.kind == PROVISIONING_REQUEST:
                     counts[meta.name] = parse_provisioning_request(seen.some).pods
-        elif seen.kind == POD and seen.obj is not None:
-            pod = parse_pod(seen.obj)
-            if pod.node and pod.booking:
-                members = bound.setdefault(pod.booking, set())
-                members.add(pod.meta.name)
-                if len(members) >= counts.get(pod.booking, 1 << 30):
-                    needed_until.setdefault(f"booking/{pod.booking}", seen.at_s)
+        elif seen.kind == POD:
+            pod = parse_pod(seen.some)
+            if not pod.node or not pod.booking:
+                continue
+            members = bound.setdefault(pod.booking, set())
+            if seen.obj is None and not pod.has_ended:
+                # Lost with its node: the pod that replaces it may still need the booking.
+                members.discard(pod.meta.name)
+                needed_until.pop(f"booking/{pod.booking}", None)
+                continue
+            members.add(pod.meta.name)
+            if len(members) >= counts.get(pod.booking, 1 << 30):
+                needed_until.setdefault(f"booking/{pod.booking}", seen.at_s)
     breaches = []
     for (kind, name), (uid, born_s) in born.items():
         moments = [needed_until[k] for k in (uid, f"booking/{name}") if k in needed_until]

@@ -1,0 +1,1 @@
+"""What no linter checks: rules about the text of the whole repository."""
