@@ -12,7 +12,7 @@ from controllers.gang.seen import SeenJob
 from taugrid_ray import sentences
 from taugrid_ray.capacity_policy import CapacityPolicySpec, Step
 from taugrid_ray.kinds.workload import CheckState, Workload
-from taugrid_ray.memory import FRESH, Memory, Pause
+from taugrid_ray.memory import Memory, Pause
 from taugrid_ray.sentences import Told
 
 
@@ -142,7 +142,3 @@ def announce(
         key=f"{workload.uid}/{when}/{told.sentence}",
         now_s=now_s,
     )
-
-
-def is_fresh(memory: Memory) -> bool:
-    return memory == FRESH

@@ -7,7 +7,7 @@ from dataclasses import replace
 from controllers.gang.seen import SeenGang
 from controllers.world import World
 from taugrid_ray.kinds.resource import CAPACITY_POLICY
-from taugrid_ray.kinds.workload import Workload
+from taugrid_ray.kinds.workload import CheckState, Workload
 
 
 def observe(world: World, uid: str, *, refused: str = "", salt: int = 0) -> SeenGang:
@@ -37,9 +37,17 @@ def observe(world: World, uid: str, *, refused: str = "", salt: int = 0) -> Seen
         check=check,
         on_flavors=queue.on_flavors.get(check, ()) if queue is not None else (),
         flavors=flavors,
-        nodes=world.nodes() if found.requests else (),
     )
-    return _with_policy(found, world, workload, check)
+    found = _with_policy(found, world, workload, check)
+    return replace(found, nodes=world.nodes()) if _looks_at_nodes(found, workload) else found
+
+
+def _looks_at_nodes(found: SeenGang, workload: Workload) -> bool:
+    """Only while a booking waits for its nodes; most decisions never look at one of thousands."""
+    check = workload.check(found.check)
+    waits = found.policy is not None and found.policy.ready_when == "NodesReady"
+    ready = check is not None and check.state is CheckState.READY
+    return bool(found.requests) and (waits or ready)
 
 
 def _with_policy(found: SeenGang, world: World, workload: Workload, name: str) -> SeenGang:
