@@ -267,7 +267,7 @@ def pod_object(
         "name": name,
         "namespace": "team",
         "uid": f"uid-{name}",
-        "labels": {names.WORKLOAD_UID: UID},
+        "labels": {names.WORKLOAD_UID: UID, names.POD_SET: "main"},
         "annotations": notes,
         **more,
     }

@@ -49,7 +49,9 @@ CLASS = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 
 @dataclass
 class Life:
-    """dies_at: kill the controller at this half-write of its life, and plan no other trouble."""
+    """dies_at: kill the controller at this half-write of its life, and let nothing else go wrong
+    but what the pools were set to do.
+    """
 
     seed: int
     dies_at: int | None = None
@@ -123,10 +125,16 @@ class Life:
 
         jobs = [_job(rng, f"j{i}", with_head=self.on_flavors) for i in range(rng.randint(1, 3))]
         for kind, job in jobs:
-            at(60.0, f"{job['metadata']['name']} comes", lambda k=kind, j=job: self._submit(k, j))
-        plan.append((PEACE_S, "peace", self._make_peace))
+            latest_s = 60.0 if self.dies_at is None else 5.0
+            at(
+                latest_s,
+                f"{job['metadata']['name']} comes",
+                lambda k=kind, j=job: self._submit(k, j),
+            )
         if self.dies_at is not None:
+            plan.append((0.0, "peace", self._make_peace))
             return sorted(plan, key=lambda event: event[0])
+        plan.append((PEACE_S, "peace", self._make_peace))
         trouble = (
             ("a user cancels", self._cancel),
             ("a user deactivates", self._deactivate),
@@ -199,12 +207,14 @@ class Life:
     def _make_peace(self) -> None:
         self.chance = 0.0
         self._restore_quota()
+        if self.dies_at is not None:
+            return
         healthy = Settings.model_validate(_pools(_pool("cpu", "4"), _pool("gpu", "8", gpus="8")))
         self.autoscaler.settings = healthy
         self._late, self._refused = False, None
         for kind in RECORDED:
             self.kube.history.lag(kind, 0.0)
-        if self.api is not None:
+        if self.api is not None and self.dies_at is None:
             self.api.dies_in, self.api.chance = None, 0.0
 
     # The life itself

@@ -15,7 +15,7 @@ from e2e.pools.parse import parse_node, parse_pod, parse_request, parse_template
 from e2e.pools.perform import perform
 from e2e.pools.settings import Settings
 from e2e.pools.state import HELD_ANNOTATION, Memory, Seen
-from taugrid_ray import quantity
+from taugrid_ray import names, quantity
 from taugrid_ray.errors import Conflict
 from taugrid_ray.kinds.meta import format_time, parse_time
 from taugrid_ray.kinds.resource import (
@@ -197,7 +197,10 @@ class Machines:
         pod = {
             "metadata": {
                 "name": f"{meta['name']}-{pod_set['name']}-{self._serial}",
-                "labels": template["metadata"].get("labels", {}),
+                "labels": {
+                    **template["metadata"].get("labels", {}),
+                    names.POD_SET: pod_set["name"],
+                },
                 "annotations": template["metadata"].get("annotations", {}),
                 "ownerReferences": [owner],
             },

@@ -16,6 +16,8 @@ from tests.sim.life import Life, changes
 FIRST = int(os.environ.get("TAUGRID_RAY_FIRST_LIFE", "0"))
 LIVES = int(os.environ.get("TAUGRID_RAY_LIVES", "150"))
 TOGETHER = 25
+RICH = 40
+KILLED = (5, 20) if LIVES < 500 else (5, 7, 20, 22, 36)
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +28,7 @@ def _quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-@pytest.mark.parametrize("first", range(FIRST, FIRST + LIVES, TOGETHER))
+@pytest.mark.parametrize("first", range(FIRST + RICH, FIRST + LIVES, TOGETHER))
 def test_lives(first: int) -> None:
     for seed in range(first, min(first + TOGETHER, FIRST + LIVES)):
         Life(seed).run()
@@ -44,27 +46,26 @@ def test_lives_are_full_of_events() -> None:
     """Else all of the above proves nothing: what a gang can meet is met within the first lives."""
     reasons: set[str] = set()
     kills = 0
-    for seed in range(40):
+    for seed in range(FIRST, FIRST + RICH):
         life = Life(seed)
         life.run()
         kills += life.kills
         reasons |= {past.after["reason"] for past in life.kube.history.of(EVENT)}
-    assert kills >= 10
+    assert kills >= RICH // 4
     assert reasons >= {
         "CapacityRequested",
         "WaitingForCapacity",
         "CapacityProvisioned",
         "WaitingForNodes",
         "ProvisioningTimedOut",
-        "ProvisioningFailed",
         "NodesTimedOut",
-        "BookingExpired",
+        "RequestRefused",
         "Resumed",
         "GaveUp",
     }
 
 
-@pytest.mark.parametrize("seed", [2, 12])
+@pytest.mark.parametrize("seed", KILLED)
 def test_killed_at_every_write_in_turn(seed: int) -> None:
     """Before each write, and after it with the answer lost; then it starts again."""
     at = 0
