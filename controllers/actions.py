@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from taugrid_ray.growth_memory import GrowthMemory
 from taugrid_ray.kinds.meta import OwnerRef
 from taugrid_ray.kinds.resource import Obj, Resource
 from taugrid_ray.kinds.workload import CheckState
@@ -88,6 +89,47 @@ class Unstamp:
 
 
 @dataclass(frozen=True, slots=True)
+class PodRelease:
+    """One pod that may go: our gate comes off, the booking's name, if it has one, goes on."""
+
+    pod: Target
+    gate_index: int
+    workload_uid: str
+    booking: str = ""
+    class_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Pods of one cluster, all at once: a hundred calls in a row would outlast patience."""
+
+    pods: tuple[PodRelease, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChange:
+    """New numbers of one worker group, in replicas; None leaves a field as it is."""
+
+    index: int
+    name: str
+    max_replicas: int | None = None
+    min_replicas: int | None = None
+    replicas: int | None = None
+    workers_to_delete: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetGroups:
+    """Limits and counts of a RayCluster's groups, and what we remember of them, in one patch."""
+
+    cluster: Target
+    groups: tuple[GroupChange, ...]
+    memory: GrowthMemory
+    had_notes: bool
+    """Does the object have annotations at all? A JSON patch must know."""
+
+
+@dataclass(frozen=True, slots=True)
 class SetCondition:
     """One condition in the status of an AdmissionCheck or CapacityPolicy."""
 
@@ -114,7 +156,19 @@ class Announce:
     now_s: float
 
 
-Action = Create | Delete | SetCheck | Park | Unpark | Forget | Unstamp | SetCondition | Announce
+Action = (
+    Create
+    | Delete
+    | SetCheck
+    | Park
+    | Unpark
+    | Forget
+    | Unstamp
+    | Release
+    | SetGroups
+    | SetCondition
+    | Announce
+)
 
 
 @dataclass(frozen=True, slots=True)

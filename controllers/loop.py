@@ -2,7 +2,7 @@
 
 It has no thread and never waits, so a simulator can drive the very same loop: messages go in
 (changes from the reflectors, results of performed actions), and `turn` gives out the work that is
-due. Keys are `gang/UID`, `check/NAME` and `policy/NAME`.
+due. Keys are `gang/UID`, `growth/UID` (of a RayCluster), `check/NAME` and `policy/NAME`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from controllers.checks.decide import decide_check, decide_policy
 from controllers.gang.decide import decide
 from controllers.gang.observe import observe
 from controllers.gang.wiring import all_gangs, gangs_touched
+from controllers.growth.decide import decide as decide_growth
+from controllers.growth.observe import observe as observe_growth
+from controllers.growth.wiring import all_clusters, clusters_touched
 from controllers.perform import ForeignObject, Written
 from controllers.workqueue import WorkQueue
 from controllers.world import World
@@ -148,6 +151,9 @@ class Loop:
     def called(self, key: str) -> str:
         """The key as people know it: a gang by its job's namespace and name while that is known."""
         kind, _, name = key.partition("/")
+        cluster = self.world.ray_cluster(name) if kind == "growth" else None
+        if cluster is not None:
+            return f"growth/{cluster.meta.key}"
         workload = self.world.workload(name) if kind == "gang" else None
         if workload is None or workload.job is None:
             return key
@@ -167,6 +173,14 @@ class Loop:
                     salt=self._salts.get(key, 0),
                 )
                 decision = decide(seen, now_s)
+            elif kind == "growth":
+                cluster = observe_growth(
+                    self.world,
+                    name,
+                    refused=self._refused.get(key, ""),
+                    salt=self._salts.get(key, 0),
+                )
+                decision = decide_growth(cluster, now_s)
             elif kind == "check":
                 decision = decide_check(self.world.check(name), self.world, now_s)
             else:
@@ -211,6 +225,7 @@ class Loop:
             self._add(tuple(self._wait_for_nodes), now_s + NODE_SETTLE_S)
             return
         self._add((f"gang/{uid}" for uid in gangs_touched(delta, self.world)), now_s)
+        self._add((f"growth/{uid}" for uid in clusters_touched(delta, self.world)), now_s)
         if delta.kind == kinds.ADMISSION_CHECK:
             self._add((f"check/{delta.key.name}",), now_s)
         if delta.kind == kinds.CAPACITY_POLICY:
@@ -224,6 +239,7 @@ class Loop:
 
     def _all_keys(self) -> list[str]:
         found = [f"gang/{uid}" for uid in sorted(all_gangs(self.world))]
+        found += [f"growth/{uid}" for uid in sorted(all_clusters(self.world))]
         found += [f"check/{k.name}" for k in self.world.stores[kinds.ADMISSION_CHECK].keys()]  # noqa: SIM118 - no dict
         found += [f"policy/{k.name}" for k in self.world.stores[kinds.CAPACITY_POLICY].keys()]  # noqa: SIM118 - no dict
         return found

@@ -7,6 +7,7 @@ finds nothing is done. A guarded write that comes too late raises Conflict and c
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,21 +19,29 @@ from controllers.actions import (
     Create,
     Delete,
     Forget,
+    GroupChange,
     Park,
+    PodRelease,
+    Release,
     SetCheck,
     SetCondition,
+    SetGroups,
     Target,
     Unpark,
     Unstamp,
 )
 from taugrid_ray import names
 from taugrid_ray.errors import AlreadyExists, Conflict, NotFound, TaugridError
+from taugrid_ray.growth_memory import format_growth_memory
 from taugrid_ray.kinds import fields
 from taugrid_ray.kinds.meta import format_micro_time, format_time, parse_meta
-from taugrid_ray.kinds.resource import EVENT, POD, WORKLOAD, Obj, Resource
+from taugrid_ray.kinds.resource import EVENT, POD, RAY_CLUSTER, WORKLOAD, Obj, Resource
 from taugrid_ray.kube.api import KubeApi, Patch
 from taugrid_ray.memory import Memory, format_memory
 from taugrid_ray.sentences import MESSAGE_MAX, printable
+
+RELEASERS = 16
+"""Pods of one cluster that are released at the same time."""
 
 
 class ForeignObject(TaugridError):
@@ -48,36 +57,111 @@ class Written:
     gone_uid: str = ""
 
 
-def perform(action: Action, api: KubeApi, *, identity: str) -> Written | None:
+def perform(action: Action, api: KubeApi, *, identity: str) -> tuple[Written, ...]:
     """Carry out one action. identity: this process, for events' reportingInstance."""
     match action:
         case Create():
-            return _create(action, api)
+            return (_create(action, api),)
         case Delete(kind, at):
             _delete(kind, at, api)
-            return Written(kind, gone_uid=at.uid)
+            return (Written(kind, gone_uid=at.uid),)
         case SetCheck():
             entry = _check_patch(action)
             at = action.workload
             done = api.patch(WORKLOAD, at.name, entry, at.namespace, how=Patch.JSON, sub="status")
-            return Written(WORKLOAD, done)
+            return (Written(WORKLOAD, done),)
         case Park(at, memory):
-            return Written(WORKLOAD, _set_active(at, memory, active=False, api=api))
+            return (Written(WORKLOAD, _set_active(at, memory, active=False, api=api)),)
         case Unpark(at, memory):
-            return Written(WORKLOAD, _set_active(at, memory, active=True, api=api))
+            return (Written(WORKLOAD, _set_active(at, memory, active=True, api=api)),)
         case Forget(at):
             body = {"metadata": _guarded(at) | {"annotations": {names.MEMORY: None}}}
-            return Written(WORKLOAD, api.patch(WORKLOAD, at.name, body, at.namespace))
+            return (Written(WORKLOAD, api.patch(WORKLOAD, at.name, body, at.namespace)),)
         case Unstamp(at):
             off = {names.CONSUME: None, names.CONSUME_CLASS: None}
             body = {"metadata": _guarded(at) | {"annotations": off}}
-            return Written(POD, api.patch(POD, at.name, body, at.namespace))
+            return (Written(POD, api.patch(POD, at.name, body, at.namespace)),)
+        case Release(pods):
+            return _release(pods, api)
+        case SetGroups(at):
+            body_ops = _groups_patch(action)
+            done = api.patch(RAY_CLUSTER, at.name, body_ops, at.namespace, how=Patch.JSON)
+            return (Written(RAY_CLUSTER, done),)
         case SetCondition():
-            return Written(action.kind, _set_condition(action, api))
+            return (Written(action.kind, _set_condition(action, api)),)
         case Announce():
             _announce(action, api, identity)
-            return None
+            return ()
     assert_never(action)
+
+
+def _release(pods: tuple[PodRelease, ...], api: KubeApi) -> tuple[Written, ...]:
+    """Side by side. A pod that changed or went meanwhile is left for the next look, the others are
+    not held up by it."""
+
+    def one(pod: PodRelease) -> Written | None:
+        try:
+            at = pod.pod
+            done = api.patch(POD, at.name, _release_patch(pod), at.namespace, how=Patch.JSON)
+            return Written(POD, done)
+        except (Conflict, NotFound):
+            return None
+
+    with ThreadPoolExecutor(min(RELEASERS, len(pods)), thread_name_prefix="release") as pool:
+        return tuple(w for w in pool.map(one, pods) if w is not None)
+
+
+def _release_patch(pod: PodRelease) -> list[Obj]:
+    gate = f"/spec/schedulingGates/{pod.gate_index}"
+    notes = {names.CONSUME: pod.booking, names.CONSUME_CLASS: pod.class_name}
+    stamped = [
+        {"op": "add", "path": f"/metadata/annotations/{_pointer(key)}", "value": value}
+        for key, value in notes.items()
+        if pod.booking
+    ]
+    return [
+        {"op": "test", "path": "/metadata/resourceVersion", "value": pod.pod.version},
+        {"op": "test", "path": f"{gate}/name", "value": names.GATE},
+        {"op": "remove", "path": gate},
+        {
+            "op": "add",
+            "path": f"/metadata/labels/{_pointer(names.WORKLOAD_UID)}",
+            "value": pod.workload_uid,
+        },
+        *stamped,
+    ]
+
+
+def _groups_patch(action: SetGroups) -> list[Obj]:
+    patch: list[Obj] = [
+        {"op": "test", "path": "/metadata/resourceVersion", "value": action.cluster.version}
+    ]
+    for group in action.groups:
+        at = f"/spec/workerGroupSpecs/{group.index}"
+        patch.append({"op": "test", "path": f"{at}/groupName", "value": group.name})
+        numbers = {
+            "maxReplicas": group.max_replicas,
+            "minReplicas": group.min_replicas,
+            "replicas": group.replicas,
+        }
+        patch += [
+            {"op": "add", "path": f"{at}/{field}", "value": value}
+            for field, value in numbers.items()
+            if value is not None
+        ]
+        if group.workers_to_delete is not None:
+            value = {"workersToDelete": list(group.workers_to_delete)}
+            patch.append({"op": "add", "path": f"{at}/scaleStrategy", "value": value})
+    if not action.had_notes:
+        patch.append({"op": "add", "path": "/metadata/annotations", "value": {}})
+    note = f"/metadata/annotations/{_pointer(names.GROWTH)}"
+    patch.append({"op": "add", "path": note, "value": format_growth_memory(action.memory)})
+    return patch
+
+
+def _pointer(key: str) -> str:
+    """A key as one step of a JSON pointer."""
+    return key.replace("~", "~0").replace("/", "~1")
 
 
 def _create(action: Create, api: KubeApi) -> Written:
@@ -240,8 +324,24 @@ def as_log(action: Action) -> str:
             return "Forget attempts"
         case Unstamp(at):
             return f"Unstamp pod {json.dumps(at.name)}"
+        case Release(pods):
+            booked = sum(1 for p in pods if p.booking)
+            return f"Release {len(pods)} pods, {booked} with a booking"
+        case SetGroups(_, groups):
+            return f"SetGroups {', '.join(map(_change_as_log, groups)) or 'memory alone'}"
         case SetCondition():
             return f"SetCondition {action.type}={action.is_true} ({action.reason})"
         case Announce():
             return f"Announce {action.reason.value}"
     assert_never(action)
+
+
+def _change_as_log(group: GroupChange) -> str:
+    numbers = {
+        "max": group.max_replicas,
+        "min": group.min_replicas,
+        "replicas": group.replicas,
+        "deletes": len(group.workers_to_delete) if group.workers_to_delete is not None else None,
+    }
+    told = " ".join(f"{key}={value}" for key, value in numbers.items() if value is not None)
+    return f"{json.dumps(group.name)} {told}"

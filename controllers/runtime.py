@@ -218,8 +218,7 @@ class Runtime:
                 self._inbox.put(Done(work.key, tuple(written), action, error))
                 return
             self._count(action, "ok")
-            if result is not None:
-                written.append(result)
+            written += result
         self._inbox.put(Done(work.key, tuple(written)))
 
     def _count(self, action: Action, outcome: str) -> None:

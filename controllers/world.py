@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from controllers.gang.jobs import parse_job, parse_ray_cluster, parse_ray_job
+from controllers.gang.jobs import job_of_cluster, parse_job, parse_ray_job
 from controllers.gang.seen import SeenJob
 from taugrid_ray import names
 from taugrid_ray.capacity_policy import CapacityPolicySpec, parse_policy
 from taugrid_ray.errors import PolicyError
+from taugrid_ray.kinds import fields
 from taugrid_ray.kinds import resource as kinds
 from taugrid_ray.kinds.conditions import Conditions, parse_conditions
 from taugrid_ray.kinds.meta import ObjectMeta, parse_meta
@@ -32,6 +33,7 @@ from taugrid_ray.kinds.queues import (
     parse_cluster_queue,
     parse_resource_flavor,
 )
+from taugrid_ray.kinds.raycluster import RayCluster, parse_raycluster
 from taugrid_ray.kinds.resource import Obj, Resource
 from taugrid_ray.kinds.workload import Workload, parse_workload
 from taugrid_ray.kube.delta import Key
@@ -71,9 +73,42 @@ class Source:
 
 
 def _by_uid_label(value: Any) -> Iterable[str]:
-    meta: ObjectMeta = value if isinstance(value, ObjectMeta) else value.meta
-    uid = meta.labels.get(names.WORKLOAD_UID)
+    """Of the cold gang; what growth asked for belongs to its cluster alone."""
+    labels = _meta(value).labels
+    uid = labels.get(names.WORKLOAD_UID)
+    return (uid,) if uid and names.CLUSTER_UID not in labels else ()
+
+
+def _by_cluster_uid(value: Any) -> Iterable[str]:
+    uid = _meta(value).labels.get(names.CLUSTER_UID)
     return (uid,) if uid else ()
+
+
+def _meta(value: Any) -> ObjectMeta:
+    found: ObjectMeta = value if isinstance(value, ObjectMeta) else value.meta
+    return found
+
+
+def parse_our_pod(obj: Obj) -> Pod | None:
+    """Pods of gangs that we booked, and of Ray clusters; no other is of interest."""
+    labels = fields.mapping(obj, "metadata", "labels")
+    if names.WORKLOAD_UID not in labels and names.RAY_CLUSTER_LABEL not in labels:
+        return None
+    return parse_pod(obj)
+
+
+def _pod_cluster(value: Pod) -> Iterable[str]:
+    name = value.meta.labels.get(names.RAY_CLUSTER_LABEL)
+    return (f"{value.meta.namespace}/{name}",) if name else ()
+
+
+def _cluster_uid(value: RayCluster) -> Iterable[str]:
+    return (value.meta.uid,)
+
+
+def _cluster_owner(value: RayCluster) -> Iterable[str]:
+    owner = value.meta.controller_owner
+    return (owner.uid,) if owner else ()
 
 
 def _workload_uid(value: Workload) -> Iterable[str]:
@@ -106,12 +141,13 @@ SOURCES = (
     Source(
         kinds.RAY_JOB, parse_ray_job, labels=names.QUEUE, optional=True, indexes={"uid": _job_uid}
     ),
+    # KubeRay copies the labels of a RayJob to its cluster, the queue's name among them.
     Source(
         kinds.RAY_CLUSTER,
-        parse_ray_cluster,
+        parse_raycluster,
         labels=names.QUEUE,
         optional=True,
-        indexes={"uid": _job_uid},
+        indexes={"uid": _cluster_uid, "owner": _cluster_owner},
     ),
     Source(
         kinds.WORKLOAD,
@@ -122,10 +158,21 @@ SOURCES = (
         kinds.PROVISIONING_REQUEST,
         parse_provisioning_request,
         labels=OURS,
-        indexes={"workload": _by_uid_label},
+        indexes={"workload": _by_uid_label, "cluster": _by_cluster_uid},
     ),
-    Source(kinds.POD_TEMPLATE, parse_meta, labels=OURS, indexes={"workload": _by_uid_label}),
-    Source(kinds.POD, parse_pod, labels=names.WORKLOAD_UID, indexes={"workload": _by_uid_label}),
+    Source(
+        kinds.POD_TEMPLATE,
+        parse_meta,
+        labels=OURS,
+        indexes={"workload": _by_uid_label, "cluster": _by_cluster_uid},
+    ),
+    # Kueue labels every pod that it admits with its pod set.
+    Source(
+        kinds.POD,
+        parse_our_pod,
+        labels=names.POD_SET,
+        indexes={"workload": _by_uid_label, "cluster": _pod_cluster},
+    ),
 )
 _JOB_KINDS = {(s.kind.api_version, s.kind.kind): s.kind for s in SOURCES if "uid" in s.indexes}
 
@@ -168,7 +215,33 @@ class World:
         kind = _JOB_KINDS.get((ref.api_version, ref.kind)) if ref else None
         if ref is None or kind is None:
             return None
-        return next(iter(self.stores[kind].by("uid", ref.uid)), None)
+        found = next(iter(self.stores[kind].by("uid", ref.uid)), None)
+        return job_of_cluster(found) if isinstance(found, RayCluster) else found
+
+    def ray_job(self, uid: str) -> SeenJob | None:
+        return next(iter(self.stores[kinds.RAY_JOB].by("uid", uid)), None)
+
+    def ray_cluster(self, uid: str) -> RayCluster | None:
+        return next(iter(self.stores[kinds.RAY_CLUSTER].by("uid", uid)), None)
+
+    def ray_cluster_named(self, namespace: str, name: str) -> RayCluster | None:
+        found: RayCluster | None = self.stores[kinds.RAY_CLUSTER].get(Key(namespace, name))
+        return found
+
+    def ray_clusters_of(self, job_uid: str) -> tuple[RayCluster, ...]:
+        """The cluster of that uid itself, and those that a RayJob of that uid owns."""
+        store = self.stores[kinds.RAY_CLUSTER]
+        return (*store.by("uid", job_uid), *store.by("owner", job_uid))
+
+    def cluster_pods(self, cluster: RayCluster) -> tuple[Pod, ...]:
+        key = f"{cluster.meta.namespace}/{cluster.meta.name}"
+        return self.stores[kinds.POD].by("cluster", key)
+
+    def growth_requests(self, cluster_uid: str) -> tuple[ProvisioningRequest, ...]:
+        return self.stores[kinds.PROVISIONING_REQUEST].by("cluster", cluster_uid)
+
+    def growth_templates(self, cluster_uid: str) -> tuple[ObjectMeta, ...]:
+        return self.stores[kinds.POD_TEMPLATE].by("cluster", cluster_uid)
 
     def check(self, name: str) -> AdmissionCheck | None:
         found: AdmissionCheck | None = self.stores[kinds.ADMISSION_CHECK].get(Key("", name))

@@ -139,12 +139,14 @@ def booking_of(
     serial: int,
     asked_at_s: float,
     owned: bool = True,
+    cluster_uid: str = "",
 ) -> Booking:
     """The request for one pool. `serial` counts the times this attempt asked for this pool, from 1.
 
     asked_at_s: when this attempt first asked; it does not go into the name, so a create repeated
     after a crash meets the first one. owned: False where an owner reference would mislead Kueue
-    (see names_a_workload)."""
+    (see names_a_workload). cluster_uid: of the RayCluster whose growth this is; "" for a cold
+    gang."""
     parameters = dict(asking.parameters) | {
         key.removeprefix(PARAMETER_PREFIX): value
         for key, value in workload.meta.annotations.items()
@@ -165,6 +167,8 @@ def booking_of(
         names.ATTEMPT: str(asking.attempt),
         names.SERIAL: str(serial),
     }
+    if cluster_uid:
+        labels[names.CLUSTER_UID] = cluster_uid
     owner = {
         "apiVersion": job.api_version,
         "kind": job.kind,
@@ -178,6 +182,7 @@ def booking_of(
         names.SPEC_HASH: spec_hash,
         names.RESERVATION: asking.reservation,
         names.ASKED_AT: format_time(asked_at_s),
+        names.COUNTS: json.dumps(counts),
     }
 
     def meta(of: str) -> Obj:

@@ -32,6 +32,10 @@ RESERVATION = "taugrid.io/reservation"
 """When Kueue reserved the quota that this booking belongs to: a new reservation is a new
 booking.
 """
+COUNTS = "taugrid.io/counts"
+"""JSON: pods by pod set name; a request's own pod sets bear no names."""
+CLUSTER_UID = "taugrid.io/cluster-uid"
+"""Label on what growth asks for: the RayCluster it belongs to, whatever slice stands for it."""
 ASKED_AT = "taugrid.io/asked-at"
 """When this attempt first asked; a request made anew in the same attempt keeps it (the provision
 clock goes on).
@@ -44,6 +48,9 @@ MANIFEST = "taugrid.io/manifest"
 """On a Job or RayJob that `taugrid run` made: the hash of what was sent, so that the same file is
 known again.
 """
+
+GROWTH = "taugrid.io/growth"
+"""On a RayCluster: what we remember of its growth, lowered limits included."""
 
 # Set by a user on the Job or RayJob.
 PROVISION_DEADLINE = "taugrid.io/provision-deadline-seconds"
@@ -67,6 +74,7 @@ JOB_CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 # KubeRay's words on pods.
 RAY_CLUSTER_LABEL = "ray.io/cluster"
 RAY_GROUP_LABEL = "ray.io/group"
+RAY_REPLICA = "ray.io/worker-group-replica-name"
 RAY_NODE_TYPE = "ray.io/node-type"
 
 NAME_MAX = 253

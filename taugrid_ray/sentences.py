@@ -184,3 +184,43 @@ def gave_up(why: Told, attempt: str) -> Told:
 
 def resumed(attempt: str) -> Told:
     return Told(Reason.RESUMED, f"the pause is over: back in the queue for {attempt}")
+
+
+def growing(more: str, running: int, words: str, until_s: float) -> Told:
+    """more: what is asked for, as `size` says it. words: the autoscaler's no so far, or ""."""
+    answer = f"no room yet: {printable(words)}" if words else "no answer yet"
+    return Told(
+        Reason.GROWING,
+        f"{plural(running, 'worker')} run on; asked the autoscaler for {more} more, {answer} "
+        f"Gives up at {clock_time(until_s)}"
+        if words
+        else f"{plural(running, 'worker')} run on; asked the autoscaler for {more} more, {answer}, "
+        f"gives up at {clock_time(until_s)}",
+    )
+
+
+def growth_settled() -> Told:
+    return Told(Reason.GROWTH_SETTLED, "nothing more is wanted than runs: nothing to book")
+
+
+def growth_refused(group: str, more: int, running: int, why: Told, until_s: float) -> Told:
+    return Told(
+        Reason.GROWTH_REFUSED,
+        f'group "{printable(group, limit=63)}" does not grow by {plural(more, "worker")} and goes '
+        f"on with {running}: {why.sentence}; maxReplicas is lowered until {clock_time(until_s)}",
+    )
+
+
+def growth_withdrawn(groups: Sequence[str]) -> Told:
+    shown = ", ".join(f'"{printable(g, limit=63)}"' for g in groups)
+    return Told(
+        Reason.GROWTH_WITHDRAWN,
+        f"the Ray autoscaler did not take back the workers that {shown} cannot get; "
+        "the controller did",
+    )
+
+
+def growth_given_back() -> Told:
+    return Told(
+        Reason.GROWTH_POSSIBLE, "the pause after a refused growth is over: maxReplicas is restored"
+    )

@@ -15,9 +15,11 @@ from controllers.gang.release import drop_all_but
 from controllers.gang.seen import SeenGang
 from taugrid_ray import names, sentences
 from taugrid_ray.kinds import workload as wl
+from taugrid_ray.kinds.resource import RAY_CLUSTER, RAY_JOB
 from taugrid_ray.kinds.workload import CheckState, Workload
 from taugrid_ray.memory import Memory, Pause, parse_memory
 
+_GROWING = (RAY_JOB.kind, RAY_CLUSTER.kind)
 QUOTA_FREED_CHECK_S = 1.0
 """How soon to look again when a pause is over but Kueue has not yet let go of the quota."""
 
@@ -28,6 +30,8 @@ def decide(seen: SeenGang, now_s: float) -> Decision:
     if workload is None or workload.meta.is_terminating:
         return Decision(drop_all_but(seen, ()))
     memory = parse_memory(workload.meta.annotations.get(names.MEMORY))
+    if _is_growths(seen, workload):
+        return Decision()
     if workload.is_true(wl.FINISHED):
         return Decision(drop_all_but(seen, ()))
     if not workload.active:
@@ -51,6 +55,21 @@ def decide(seen: SeenGang, now_s: float) -> Decision:
         # A slice of a job that runs: its growth is no cold start, and nothing here may touch it.
         return Decision()
     return cold.decide(seen, workload, check, seen.job, memory, now_s)
+
+
+def _is_growths(seen: SeenGang, workload: Workload) -> bool:
+    """Once an elastic job runs, its slices come and go while bookings and pods stay: they are the
+    cluster's, and looked at together (`controllers.growth`)."""
+    job = seen.job
+    return (
+        workload.is_elastic
+        and workload.active
+        and job is not None
+        and job.ref.kind in _GROWING
+        and not job.suspended
+        and not job.ended
+        and not workload.is_true(wl.EVICTED)
+    )
 
 
 def _inactive(seen: SeenGang, workload: Workload, memory: Memory, now_s: float) -> Decision:

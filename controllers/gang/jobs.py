@@ -5,9 +5,9 @@ from __future__ import annotations
 from controllers.gang.seen import SeenJob
 from taugrid_ray import names
 from taugrid_ray.kinds import job as jobs
-from taugrid_ray.kinds import raycluster as rayclusters
 from taugrid_ray.kinds import rayjob as rayjobs
 from taugrid_ray.kinds.meta import ObjectMeta, OwnerRef
+from taugrid_ray.kinds.raycluster import RayCluster
 from taugrid_ray.kinds.resource import JOB, RAY_CLUSTER, RAY_JOB, Obj, Resource
 
 
@@ -44,6 +44,6 @@ def parse_ray_job(obj: Obj) -> SeenJob:
     )
 
 
-def parse_ray_cluster(obj: Obj) -> SeenJob:
-    cluster = rayclusters.parse_raycluster(obj)
+def job_of_cluster(cluster: RayCluster) -> SeenJob:
+    """A RayCluster that Kueue admits itself, as a job."""
     return _seen(RAY_CLUSTER, cluster.meta, suspended=cluster.suspend)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from controllers.gang.seen import SeenGang
+from controllers.terms import terms_of
 from controllers.world import World
-from taugrid_ray.kinds.resource import CAPACITY_POLICY
 from taugrid_ray.kinds.workload import CheckState, Workload
 
 
@@ -25,20 +25,17 @@ def observe(world: World, uid: str, *, refused: str = "", salt: int = 0) -> Seen
     job = world.job(workload)
     if job is not None and world.is_workload_name(workload.meta.namespace, job.ref.name):
         job = replace(job, name_is_a_workloads=True)
-    found = replace(found, workload=workload, job=job)
-    check = world.our_check_of(workload)
-    if not check:
-        return found
-    queue = world.cluster_queue(workload.cluster_queue)
-    assigned = {name for a in workload.assignments for name in a.flavors.values()}
-    flavors = {name: flavor for name in assigned if (flavor := world.flavor(name)) is not None}
+    terms = terms_of(world, workload)
     found = replace(
         found,
-        check=check,
-        on_flavors=queue.on_flavors.get(check, ()) if queue is not None else (),
-        flavors=flavors,
+        workload=workload,
+        job=job,
+        check=terms.check,
+        on_flavors=terms.on_flavors,
+        flavors=terms.flavors,
+        policy=terms.policy,
+        policy_fault=terms.policy_fault,
     )
-    found = _with_policy(found, world, workload, check)
     return replace(found, nodes=world.nodes()) if _looks_at_nodes(found, workload) else found
 
 
@@ -48,19 +45,3 @@ def _looks_at_nodes(found: SeenGang, workload: Workload) -> bool:
     waits = found.policy is not None and found.policy.ready_when == "NodesReady"
     ready = check is not None and check.state is CheckState.READY
     return bool(found.requests) and (waits or ready)
-
-
-def _with_policy(found: SeenGang, world: World, workload: Workload, name: str) -> SeenGang:
-    check = world.check(name)
-    if check is None:
-        return found
-    if check.parameters_group != CAPACITY_POLICY.group or not check.parameters_name:
-        fault = (
-            f'AdmissionCheck "{name}" names no CapacityPolicy '
-            f"(spec.parameters with apiGroup {CAPACITY_POLICY.group}, kind CapacityPolicy)"
-        )
-        return replace(found, policy_fault=fault)
-    policy = world.policy(check.parameters_name)
-    if policy is None:
-        return replace(found, policy_fault=f'CapacityPolicy "{check.parameters_name}" is missing')
-    return replace(found, policy=policy.spec, policy_fault=policy.fault)

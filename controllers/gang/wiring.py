@@ -10,6 +10,7 @@ from controllers.world import World
 from taugrid_ray import names
 from taugrid_ray.kinds import resource as kinds
 from taugrid_ray.kinds.queues import AdmissionCheck
+from taugrid_ray.kinds.raycluster import RayCluster
 from taugrid_ray.kube.delta import Delta
 
 
@@ -21,8 +22,8 @@ def gangs_touched(delta: Delta[Any], world: World) -> Iterable[str]:
     if delta.kind in (kinds.PROVISIONING_REQUEST, kinds.POD_TEMPLATE, kinds.POD):
         meta = some if delta.kind == kinds.POD_TEMPLATE else some.meta
         return (meta.labels[names.WORKLOAD_UID],) if names.WORKLOAD_UID in meta.labels else ()
-    if isinstance(some, SeenJob):
-        return [w.uid for w in world.workloads_of_job(some.ref.uid)]
+    if isinstance(some, (SeenJob, RayCluster)):
+        return [w.uid for w in world.workloads_of_job(delta.uid)]
     if isinstance(some, AdmissionCheck):
         return [w.uid for w in world.workloads_with_check(some.meta.name)]
     if delta.kind == kinds.CAPACITY_POLICY:

@@ -63,7 +63,8 @@ def at(obj: Obj) -> Target:
 
 
 def do(kube: FakeKube, action: Any) -> Any:
-    return perform(action, kube, identity="test")
+    written = perform(action, kube, identity="test")
+    return written[0] if written else None
 
 
 def ready(workload: Obj, **more: Any) -> SetCheck:

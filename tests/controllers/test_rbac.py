@@ -21,9 +21,13 @@ from controllers.actions import (
     Create,
     Delete,
     Forget,
+    GroupChange,
     Park,
+    PodRelease,
+    Release,
     SetCheck,
     SetCondition,
+    SetGroups,
     Target,
     Unpark,
     Unstamp,
@@ -32,6 +36,7 @@ from controllers.lease import Elector
 from controllers.perform import perform
 from controllers.world import SOURCES
 from taugrid_ray.errors import TaugridError
+from taugrid_ray.growth_memory import GrowthMemory
 from taugrid_ray.kinds import resource as kinds
 from taugrid_ray.kinds.meta import OwnerRef
 from taugrid_ray.kinds.workload import CheckState
@@ -55,6 +60,8 @@ ONE_OF_EACH: tuple[Action, ...] = (
     Unpark(AT, FRESH),
     Forget(AT),
     Unstamp(AT),
+    Release((PodRelease(AT, 0, "uid"),)),
+    SetGroups(AT, (GroupChange(0, "g", max_replicas=1),), GrowthMemory(), had_notes=True),
     SetCondition(kinds.ADMISSION_CHECK, AT, "Active", True, "r", "m", 1, 0.0),
     SetCondition(kinds.CAPACITY_POLICY, AT, "Ready", True, "r", "m", 1, 0.0),
     Announce(OwnerRef("v1", "Pod", "x", "u"), "team", Reason.RESUMED, "n", False, "k", 0.0),

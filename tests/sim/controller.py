@@ -148,8 +148,7 @@ class Controller:
                 result = perform(action, self.api, identity="sim")  # type: ignore[arg-type]
             except Exception as error:  # noqa: BLE001 - the loop decides what it means
                 return Done(work.key, tuple(written), action, error)
-            if result is not None:
-                written.append(result)
+            written += result
         return Done(work.key, tuple(written))
 
     def _tell(self) -> None:

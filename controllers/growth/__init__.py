@@ -1,0 +1,1 @@
+"""A Ray cluster that runs and wants more workers: only with quota and booked capacity."""
