@@ -30,6 +30,7 @@ from tests.fake_kube.clock import START_S
 from tests.sim.controller import Controller, FlakyApi, Killed
 from tests.sim.kueue import CHECK, JOB_KINDS, OTHER, Kueue, has_ended, says
 from tests.sim.machines import Autoscaler, Machines
+from tests.sim.manners import Story, judge
 
 PEACE_S = 300.0
 """When the faults stop."""
@@ -43,6 +44,7 @@ RECORDED = (
     kinds.POD,
     kinds.JOB,
     kinds.RAY_JOB,
+    kinds.NODE,
 )
 CLASS = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 
@@ -321,6 +323,9 @@ class Life:
         )
         for finding in check_all(account):
             assert finding.held, f"{finding.rule}, {finding.says}: {finding.breaches}"
+        story = Story(account.changes, self.policy, account.ended_at_s, account.excused_s)
+        breaches = judge(story)
+        assert not breaches, breaches
         left = [o["metadata"]["name"] for kind in OURS for o in self.kube.peek(kind)]
         assert not left, f"left behind: {left}"
         self._judge_restart()
