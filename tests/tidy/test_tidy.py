@@ -9,7 +9,7 @@ import ast
 import re
 import subprocess
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import pytest
@@ -72,7 +72,7 @@ def tracked() -> tuple[str, ...]:
     return tuple(name for name in found.stdout.split("\0") if name and (ROOT / name).is_file())
 
 
-@lru_cache
+@cache
 def text_of(name: str) -> str:
     try:
         return (ROOT / name).read_text(encoding="utf-8")
@@ -100,7 +100,12 @@ def modules(*packages: str) -> Iterator[tuple[str, str, ast.Module]]:
     for name in tracked():
         if name.endswith(".py") and name.startswith(tuple(f"{p}/" for p in packages)):
             dotted = name.removesuffix(".py").replace("/", ".")
-            yield dotted, name, ast.parse(text_of(name), name)
+            yield dotted, name, tree_of(name)
+
+
+@cache
+def tree_of(name: str) -> ast.Module:
+    return ast.parse(text_of(name), name)
 
 
 def test_no_paths_of_one_machine() -> None:
@@ -132,10 +137,14 @@ def test_every_module_says_what_it_is() -> None:
     assert without == [], "begin each with a docstring that explains the mechanism"
 
 
-def _calls(tree: ast.Module, name: str) -> Iterator[int]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == name:
-            yield node.lineno
+@cache
+def _calls(file: str) -> tuple[tuple[str, int], ...]:
+    """(what is called, line) for names and `module.name`."""
+    return tuple(
+        (ast.unparse(node.func), node.lineno)
+        for node in ast.walk(tree_of(file))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute)
+    )
 
 
 @pytest.mark.parametrize(
@@ -153,9 +162,10 @@ def _calls(tree: ast.Module, name: str) -> Iterator[int]:
 def test_calls_that_are_not_made(call: str, allowed: tuple[str, ...], instead: str) -> None:
     found = [
         f"{file}:{line}"
-        for _, file, tree in modules(*PACKAGES, "tests")
+        for _, file, _ in modules(*PACKAGES, "tests")
         if not file.startswith(allowed or ("-",))
-        for line in _calls(tree, call)
+        for name, line in _calls(file)
+        if name == call
     ]
     assert not found, f"use {instead}:\n" + "\n".join(found)
 
