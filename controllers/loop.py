@@ -224,6 +224,8 @@ class Loop:
         if delta.kind == kinds.NODE:
             self._add(tuple(self._wait_for_nodes), now_s + NODE_SETTLE_S)
             return
+        if delta.new is None and delta.kind in (kinds.WORKLOAD, kinds.RAY_CLUSTER):
+            self._forget(f"gang/{delta.uid}", f"growth/{delta.uid}")
         self._add((f"gang/{uid}" for uid in gangs_touched(delta, self.world)), now_s)
         self._add((f"growth/{uid}" for uid in clusters_touched(delta, self.world)), now_s)
         if delta.kind == kinds.ADMISSION_CHECK:
@@ -232,6 +234,13 @@ class Loop:
             checks = self.world.checks_with_policy(delta.key.name)
             self._add((f"check/{c.meta.name}" for c in checks), now_s)
             self._add((f"policy/{delta.key.name}",), now_s)
+
+    def _forget(self, *keys: str) -> None:
+        """Nothing is kept of what is gone: months pass, and uids never come back."""
+        for key in keys:
+            self._refused.pop(key, None)
+            self._salts.pop(key, None)
+            self.queue.worked(key)
 
     def _add(self, keys: Iterable[str], due_s: float) -> None:
         for key in keys:

@@ -192,6 +192,23 @@ def test_a_bug_in_one_gang_does_not_stop_the_others(
     assert 2 <= controller.bugs <= 10, "tried again, ever more slowly"
 
 
+def test_nothing_is_remembered_of_what_is_gone(
+    kube: FakeKube, clock: ManualClock, controller: Controller
+) -> None:
+    kube.fail("create", POD_TEMPLATE, Forbidden("no"), times=10_000)
+    add_gang(kube)
+    spend(controller, clock, 5)
+    assert controller.loop._refused
+    kube.delete(WORKLOAD, "job-train", "team")
+    kube.delete(JOB, "train", "team")
+    spend(controller, clock, 5)
+    loop = controller.loop
+    assert not loop._refused
+    assert not loop.queue._failures
+    assert not loop._news
+    assert len(loop.queue) == 0
+
+
 def test_nodes_wake_only_who_waits_for_them(
     kube: FakeKube, clock: ManualClock, controller: Controller
 ) -> None:
