@@ -256,6 +256,12 @@ def _covered(
     check_name: str,
 ) -> CoveredPodSet:
     template = pod_set.template or {}
+    if pod_set.is_gated and not workload.is_elastic:
+        raise ManifestError(
+            f'pod set "{pod_set.name}" carries the scheduling gate {names.GATE}, but the job is '
+            "not elastic: nobody would take it off",
+            hint=f'remove the gate, or set the annotation {names.ELASTIC}: "true" on the job',
+        )
     if names.CONSUME in fields.string_map(template, "metadata", "annotations"):
         raise ManifestError(
             f'pod set "{pod_set.name}" already carries the annotation {names.CONSUME}',
@@ -305,9 +311,16 @@ def _as_the_pod_will_be(
     # A gated pod counts as not schedulable; what is asked for is the pod as it will be once the
     # gates are gone.
     spec.pop("schedulingGates", None)
+    # Kueue 0.19 counts the Ray autoscaler's container without an image, which no template may lack;
+    # which one it is makes no difference to the room it takes.
+    images = [fields.text(c, "image") for c in fields.objects(spec, "containers")]
+    image = next((i for i in images if i), "")
     for kind in ("initContainers", "containers"):
         if kind in spec:
-            spec[kind] = [_with_requests(c) for c in fields.objects(spec, kind)]
+            spec[kind] = [
+                _with_requests(c if fields.text(c, "image") or not image else {**c, "image": image})
+                for c in fields.objects(spec, kind)
+            ]
     selector = {**fields.string_map(spec, "nodeSelector"), **labels}
     own = [*fields.objects(spec, "tolerations"), *tolerations]
     pod_labels = fields.string_map(meta, "labels")

@@ -403,17 +403,21 @@ def _creates(seen: SeenGrowth, missing: list[Asked]) -> tuple[Action, ...]:
 
 
 def _drop(seen: SeenGrowth, kept: tuple[ProvisioningRequest, ...]) -> tuple[Action, ...]:
-    """Delete every request but these, and templates that none of them names. Requests first."""
+    """Delete every request but these, and templates that none of the others names. Requests first:
+    one whose template is gone fails for good."""
     uids = {r.meta.uid for r in kept}
-    named = {name for r in kept for name in r.templates}
-    gone_uid = seen.cluster is None
+    gone = tuple(
+        r
+        for r in seen.requests
+        if r.meta.uid not in uids
+        and not r.meta.is_terminating
+        and (names.CLUSTER_UID in r.meta.labels or _is_used(seen, r))
+    )
+    named = {name for r in seen.requests if r not in gone for name in r.templates}
     return (
         *(
             Delete(PROVISIONING_REQUEST, Target(r.meta.namespace, r.meta.name, r.meta.uid))
-            for r in seen.requests
-            if r.meta.uid not in uids
-            and not r.meta.is_terminating
-            and (gone_uid or names.CLUSTER_UID in r.meta.labels or _is_used(seen, r))
+            for r in gone
         ),
         *(
             Delete(POD_TEMPLATE, Target(t.namespace, t.name, t.uid))

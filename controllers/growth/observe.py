@@ -34,12 +34,14 @@ def observe(world: World, uid: str, *, refused: str = "", salt: int = 0) -> Seen
     if current is None:
         return found
     cold = tuple(r for w in slices for r in world.requests(w.uid))
+    cold_templates = tuple(t for w in slices for t in world.templates(w.uid))
     terms = terms_of(world, current)
     return replace(
         found,
         current=current,
         replaced=_replaced(current, slices),
         requests=(*requests, *cold),
+        templates=(*found.templates, *cold_templates),
         check=terms.check,
         on_flavors=terms.on_flavors,
         flavors=terms.flavors,

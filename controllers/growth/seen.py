@@ -35,7 +35,7 @@ class SeenGrowth:
     requests: tuple[ProvisioningRequest, ...] = ()
     """Growth's own of this cluster, and the cold ones of the job's slices."""
     templates: tuple[ObjectMeta, ...] = ()
-    """Growth's own."""
+    """Of those requests."""
     refused: str = ""
     """The API server's words when it last refused to create an object of this growth."""
     salt: int = 0

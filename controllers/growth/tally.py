@@ -136,7 +136,7 @@ def free_of(seen: SeenGrowth, request: ProvisioningRequest) -> dict[str, int]:
     """Pod set name -> pods of this booking that no pod has got."""
     left = dict(counts_of(request))
     for pod in given(seen, request.meta.name):
-        pod_set = group_of(pod).lower()
+        pod_set = pod.meta.labels.get(names.POD_SET, "")
         left[pod_set] = left.get(pod_set, 0) - 1
     return {name: count for name, count in left.items() if count > 0}
 

@@ -131,3 +131,45 @@ def ray_job(
             **spec,
         },
     }
+
+
+def elastic_group(
+    name: str, replicas: int, *, most: int = 10, least: int = 0, hosts: int = 1, cpu: str = "1"
+) -> Obj:
+    """A worker group that may grow: its pods wait for our gate as well as for Kueue's."""
+    group = worker_group(name, replicas, cpu=cpu)
+    group |= {"minReplicas": least, "maxReplicas": most}
+    if hosts != 1:
+        group["numOfHosts"] = hosts
+    group["template"]["spec"]["schedulingGates"] = [{"name": names.GATE}]
+    return group
+
+
+def elastic_spec(groups: list[Obj]) -> Obj:
+    """A rayClusterSpec with the in-tree autoscaler."""
+    return {
+        "rayVersion": RAY_VERSION,
+        "enableInTreeAutoscaling": True,
+        "autoscalerOptions": {
+            "version": "v2",
+            "idleTimeoutSeconds": 60,
+            "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
+        },
+        "headGroupSpec": {
+            "rayStartParams": {"num-cpus": "0", "dashboard-host": "0.0.0.0"},
+            "template": ray_pod("ray-head", "1", "2Gi"),
+        },
+        "workerGroupSpecs": groups,
+    }
+
+
+def ray_cluster(name: str, groups: list[Obj]) -> Obj:
+    """An elastic RayCluster that Kueue admits by itself."""
+    return {
+        "metadata": {
+            "name": name,
+            "labels": {names.QUEUE: "queue"},
+            "annotations": {names.ELASTIC: "true"},
+        },
+        "spec": elastic_spec(groups),
+    }

@@ -56,8 +56,8 @@ class PodSet:
     count: int
     template: Obj | None
     """The pod template as Kueue stored it; None where nobody will need it (see parse_workload)."""
-    elastic_gate: bool
-    """Does the template carry Kueue's or our scheduling gate for elastic groups?"""
+    is_gated: bool
+    """Does the template carry our gate? Such pods get their booking one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,5 +162,5 @@ def _pod_set(raw: Obj, keep_template: bool) -> PodSet:
         name=fields.text(raw, "name") or "main",
         count=1 if count is None else count,
         template=template if keep_template else None,
-        elastic_gate=bool(gates & {names.ELASTIC, names.GATE}),
+        is_gated=names.GATE in gates,
     )

@@ -71,7 +71,7 @@ def test_a_workload() -> None:
     assert got.is_elastic
     assert got.job is not None
     assert got.job.uid == "j"
-    assert [(s.name, s.count, s.elastic_gate) for s in got.pod_sets] == [
+    assert [(s.name, s.count, s.is_gated) for s in got.pod_sets] == [
         ("head", 1, False),
         ("w", 4, True),
     ]
@@ -117,7 +117,7 @@ def test_active_unless_it_says_otherwise(active: Any, want: bool) -> None:
 def test_templates_are_kept_while_somebody_needs_them(status: dict[str, Any], kept: bool) -> None:
     got = parse_workload(workload(**status))
     assert (got.pod_sets[1].template == TEMPLATE) is kept
-    assert got.pod_sets[1].elastic_gate
+    assert got.pod_sets[1].is_gated
 
 
 def test_a_state_of_a_later_kueue_reads_as_pending() -> None:
