@@ -256,7 +256,10 @@ def _draft_cluster(root: Field, defaults: NamespaceDefaults) -> _Draft:
         templates=draft.templates,
         notes=draft.notes,
         problems=(*names_wrong, *draft.problems),
-        queue_problems=tuple(kueue_rules.ray_problems(spec, metadata, pod_sets=len(draft.groups))),
+        queue_problems=(
+            *kueue_rules.ray_problems(spec, metadata, pod_sets=len(draft.groups)),
+            *kueue_rules.slice_problems(spec, metadata),
+        ),
     )
 
 
@@ -272,7 +275,11 @@ def _draft_rayjob(root: Field, defaults: NamespaceDefaults) -> _Draft:
         groups = (*groups, ray.submitter_group(spec, defaults))
     if spec["submitterPodTemplate"].exists:
         templates = (*templates, spec["submitterPodTemplate"])
-        problems = (*problems, *pod_rules.template_problems(templates[-1]))
+        problems = (
+            *problems,
+            *pod_rules.template_problems(templates[-1]),
+            *pod_rules.unquoted_fractions(templates[-1]),
+        )
     queue_problems = list(kueue_rules.rayjob_problems(spec))
     if own:
         queue_problems += kueue_rules.ray_problems(
@@ -305,8 +312,9 @@ def _cluster(root: Field, spec: Field, mode: str, defaults: NamespaceDefaults) -
     problems += raycluster_rules.cluster_problems(spec, annotations, pods.head, workers)
     for template in pods.templates:
         problems += pod_rules.template_problems(template)
+        problems += pod_rules.unquoted_fractions(template)
     own = spec["autoscalerOptions"]["resources"]
-    problems += pod_rules.resource_problems(own)
+    problems += (*pod_rules.resource_problems(own), *pod_rules.unquoted_in_resources(own))
     return _Draft(
         groups=tuple(zip(groups, pods.all, strict=True)),
         templates=pods.templates,

@@ -60,6 +60,19 @@ def ray_problems(spec: Field, metadata: Field, *, pod_sets: int) -> Iterator[Fie
             )
 
 
+def slice_problems(spec: Field, metadata: Field) -> Iterator[FieldError]:
+    """Kueue writes an elastic RayCluster anew to gate its pods, and then what is missing here as
+    null, which the API server refuses.
+    """
+    if not is_elastic(metadata):
+        return
+    for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"].items()):
+        if not group["rayStartParams"].exists:
+            yield group["rayStartParams"].wrong(
+                "is missing, and an elastic RayCluster cannot be created without: write {}"
+            )
+
+
 def rayjob_problems(spec: Field) -> Iterator[FieldError]:
     if spec["clusterSelector"].mapping():
         if spec["rayClusterSpec"].exists:

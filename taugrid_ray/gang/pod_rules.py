@@ -42,6 +42,26 @@ def _pod_problems(spec: Field) -> Iterator[FieldError]:
     yield from _below_limit(spec["resources"])
 
 
+def unquoted_fractions(template: Field) -> Iterator[FieldError]:
+    """In a custom resource an amount is a whole number or text; a Job may have any number."""
+    spec = template["spec"]
+    for item in (*spec["initContainers"].items(), *spec["containers"].items()):
+        yield from unquoted_in_resources(item["resources"])
+    yield from unquoted_in_resources(spec["resources"])
+    yield from _unquoted(spec["overhead"])
+
+
+def unquoted_in_resources(resources: Field) -> Iterator[FieldError]:
+    for side in ("requests", "limits"):
+        yield from _unquoted(resources[side])
+
+
+def _unquoted(amounts: Field) -> Iterator[FieldError]:
+    for _, entry in amounts.entries():
+        if isinstance(entry.value, float) and not entry.value.is_integer():
+            yield entry.wrong(f"{shown(entry.value)} must be text: write {shown(str(entry.value))}")
+
+
 def resource_problems(resources: Field) -> Iterator[FieldError]:
     for side in (resources["requests"], resources["limits"]):
         for name, entry in side.entries():

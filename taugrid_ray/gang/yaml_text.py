@@ -1,9 +1,9 @@
 """YAML as kubectl reads it, from people who may not mean well.
 
 PyYAML's safe loader, with three changes. Plain scalars resolve as in Go's YAML 1.1 reader, which
-kubectl uses: a date stays text, `1:30` stays text, `1e9` is a number. A key that stands twice is an
-error (the later one would silently win). And the document's size, its depth, its values and what
-they grow to through aliases are limited, before anything is built.
+kubectl uses: a date stays text, `1:30` stays text, `1e9` is a number, and a whole one. A key that
+stands twice is an error (the later one would silently win). And the document's size, its depth, its
+values and what they grow to through aliases are limited, before anything is built.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ DEPTH_MAX = 100
 NODES_MAX = 100_000
 """Values of one document, and of all documents together: some seconds of reading at most."""
 DOCUMENTS_MAX = 2_000
+_WHOLE_BELOW = 1e21
 
 
 class _Loader(yaml.SafeLoader):
@@ -78,8 +79,11 @@ def _integer(loader: _Loader, node: yaml.ScalarNode) -> int:
     return int(text, 0)
 
 
-def _float(loader: _Loader, node: yaml.ScalarNode) -> float:
-    return float(str(loader.construct_scalar(node)).replace(".inf", "inf").replace(".nan", "nan"))
+def _float(loader: _Loader, node: yaml.ScalarNode) -> float | int:
+    """Go writes whole numbers below 1e21 without a point into the JSON that it sends."""
+    text = str(loader.construct_scalar(node))
+    number = float(text.replace(".inf", "inf").replace(".nan", "nan"))
+    return int(number) if number.is_integer() and abs(number) < _WHOLE_BELOW else number
 
 
 _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)

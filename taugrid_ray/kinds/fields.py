@@ -29,8 +29,12 @@ def text(obj: Any, *path: str) -> str:
 
 
 def integer(obj: Any, *path: str) -> int | None:
-    """The whole number at `path`, or None. `true` is not a number."""
+    """The whole number at `path`, or None. `true` is not a number; 2.0 is 2, as for the API
+    server.
+    """
     found = _value(obj, path)
+    if isinstance(found, float) and found.is_integer():
+        return int(found)
     return found if isinstance(found, int) and not isinstance(found, bool) else None
 
 

@@ -407,14 +407,15 @@ MENDED: Mapping[str, tuple[Mapping[str, str], tuple[Sum | Refused, ...]]] = {
             ),
         ),
     ),
-    # without the quantity that is none: 1 + (1 + 1 + 1.5 + 0.1 + 1 + 2 + 2 + 1 + 1) + 0.5, where
+    # without the quantity that is none, and with the fraction in quotes, which custom resources
+    # need: 1 + (1 + 1 + 1.5 + 0.1 + 1 + 2 + 2 + 1 + 1) + 0.5, where
     # 0.1 is raised to the wait's 0.2; memory of the workers 8, 5G, 5Gi, 1.5Gi, 1e9, 128974848,
     # 100m, 0.5Ti and 1Gi, where those below 256Mi (8, 128974848 and 100m) ask for 256Mi while they
     # wait: 2147483648 + 3 x 268435456 + 5000000000 + 5368709120 + 1610612736 + 1000000000
     # + 549755813888 + 1073741824 + 209715200. Kueue does not see the wait: 8 + 128974848 + 0.1
     # instead of the 3 x 268435456
     "odd/18-memory-units": (
-        {"1Gb": "1Gi"},
+        {"1Gb": "1Gi", "cpu: 1.5": "cpu: '1.5'"},
         (
             Sum(
                 {"head": 1, **{f"m{i}": 1 for i in range(9)}, "submitter": 1},

@@ -61,7 +61,12 @@ def job(
 def group(
     name: str = "workers", replicas: int | None = 1, template: Obj | None = None, **more: Any
 ) -> Obj:
-    made: Obj = {"groupName": name, "template": template or small("4", "16Gi"), **more}
+    made: Obj = {
+        "groupName": name,
+        "rayStartParams": {},
+        "template": template or small("4", "16Gi"),
+        **more,
+    }
     if replicas is not None:
         made["replicas"] = replicas
     return made
@@ -71,7 +76,7 @@ def cluster_spec(*groups: Obj, head: Obj | None = None, **more: Any) -> Obj:
     """head 2 CPU, 4Gi unless another template is given."""
     return {
         "rayVersion": "2.56.0",
-        "headGroupSpec": {"template": head or small("2", "4Gi")},
+        "headGroupSpec": {"rayStartParams": {}, "template": head or small("2", "4Gi")},
         "workerGroupSpecs": list(groups),
         **more,
     }

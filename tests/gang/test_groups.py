@@ -23,6 +23,7 @@ def made(**fields: Any) -> PodGroup:
         pytest.param({"replicas": None}, 0, 0, id="none by default"),
         pytest.param({"replicas": 0}, 0, 0, id="zero stays zero"),
         pytest.param({"replicas": 1, "numOfHosts": 4}, 4, 4, id="a replica is all its hosts"),
+        pytest.param({"replicas": 2.0, "numOfHosts": 2.0}, 4, 4, id="whole numbers with a point"),
         pytest.param({"replicas": 40, "numOfHosts": 64}, 2560, 2560, id="40 slices of 64 hosts"),
         pytest.param({"replicas": 12, "maxReplicas": 4}, 4, 12, id="capped by the most"),
         pytest.param({"replicas": 0, "minReplicas": 2}, 2, 0, id="raised to the least"),

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taugrid_ray.errors import ManifestError
@@ -219,6 +219,7 @@ _container = st.builds(
 _plain = _container.filter(lambda c: not c.is_sidecar)
 
 
+@settings(deadline=None)
 @given(st.lists(_container, max_size=5), st.lists(_plain, min_size=1, max_size=3))
 def test_a_pod_asks_for_the_most_that_ever_runs_at_once(
     first: list[Container], apps: list[Container]

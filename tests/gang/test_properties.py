@@ -69,6 +69,7 @@ def _sum(gang: Gang) -> dict[str, Fraction]:
     return {name: amount for name, amount in summed.items() if amount}
 
 
+@settings(deadline=None)
 @given(_objects)
 def test_the_total_is_the_sum_over_the_pod_sets(obj: Obj) -> None:
     gang = gang_of(obj)
@@ -76,6 +77,7 @@ def test_the_total_is_the_sum_over_the_pod_sets(obj: Obj) -> None:
     assert gang.pods == sum(one.count for one in gang.groups)
 
 
+@settings(deadline=None)
 @given(_groups())
 def test_each_group_makes_what_kuberay_makes(groups: list[Obj]) -> None:
     """Replicas between the least and the most, each of all its hosts; none while suspended."""
@@ -88,6 +90,7 @@ def test_each_group_makes_what_kuberay_makes(groups: list[Obj]) -> None:
         assert one.counted.count == written["replicas"] * written["numOfHosts"]
 
 
+@settings(deadline=None)
 @given(_objects)
 def test_reading_changes_nothing_and_gives_the_same_again(obj: Obj) -> None:
     before = copy.deepcopy(obj)
@@ -95,6 +98,7 @@ def test_reading_changes_nothing_and_gives_the_same_again(obj: Obj) -> None:
     assert obj == before
 
 
+@settings(deadline=None)
 @given(st.lists(_objects, min_size=1, max_size=5), st.randoms())
 def test_the_order_of_documents_does_not_matter(objects: list[Obj], random: Any) -> None:
     shuffled = list(objects)
@@ -106,6 +110,7 @@ def test_the_order_of_documents_does_not_matter(objects: list[Obj], random: Any)
     assert sorted(map(str, one.gangs)) == sorted(map(str, other.gangs))
 
 
+@settings(deadline=None)
 @given(_objects, st.randoms())
 def test_the_order_of_keys_does_not_matter(obj: Obj, random: Any) -> None:
     shuffled = gang_of(_shuffled(obj, random))
@@ -125,6 +130,7 @@ def _shuffled(value: Any, random: Any) -> Any:
     return dict(pairs)
 
 
+@settings(deadline=None)
 @given(_groups(), st.integers(2, 5))
 def test_k_times_the_replicas_are_k_times_the_workers(groups: list[Obj], times: int) -> None:
     for one in groups:
@@ -226,7 +232,7 @@ def _spoilt(draw: st.DrawFn) -> Any:
     return obj
 
 
-@settings(max_examples=600)
+@settings(max_examples=600, deadline=None)
 @given(_spoilt())
 @example(job(parallelism=math.inf))
 @example(job(parallelism=math.nan))
@@ -240,7 +246,7 @@ def test_a_spoilt_manifest_is_a_gang_or_one_sentence(obj: Any) -> None:
     assert all(note.message.isprintable() and note.field.isprintable() for note in gang.notes)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(
     st.one_of(
         st.text(max_size=200),

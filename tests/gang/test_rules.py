@@ -267,6 +267,28 @@ def test_refuses_a_template_of_which_no_pod_could_be_made(path: str, value: Any,
     assert says in refusal(job(template))
 
 
+def test_a_custom_resource_holds_fractions_as_text() -> None:
+    """The API server takes `cpu: 1.5` in a Job and refuses it in a RayCluster."""
+    fraction, whole = pod(container("ray", {"cpu": 1.5})), pod(container("ray", {"cpu": 2.0}))
+    assert gang_of(job(fraction)).total == amounts(cpu="1.5")
+    assert "1.5 must be text: write '1.5'" in refusal(raycluster(group("w", 1, fraction)))
+    assert gang_of(raycluster(group("w", 1, whole))).total["cpu"] == 4
+    submitter = {**fraction, "spec": {**fraction["spec"], "restartPolicy": "Never"}}
+    assert "must be text" in refusal(rayjob(group(), submitterPodTemplate=submitter))
+    options = {"resources": {"limits": {"cpu": 0.5}}}
+    assert "write '0.5'" in refusal(raycluster(group(), autoscalerOptions=options))
+
+
+def test_an_elastic_raycluster_without_start_parameters_cannot_be_created() -> None:
+    obj = raycluster(group("w"), annotations=ELASTIC)
+    assert gang_of(obj).elastic
+    del obj["spec"]["workerGroupSpecs"][0]["rayStartParams"]
+    assert "rayStartParams (worker group 'w'): is missing" in refusal(obj)
+    plain = raycluster(group("w"))
+    del plain["spec"]["workerGroupSpecs"][0]["rayStartParams"]
+    assert gang_of(plain).pods == 2
+
+
 def test_all_problems_are_told_at_once_and_no_more_than_a_person_reads() -> None:
     groups = [group(f"g{i}", -1) for i in range(9)]
     with pytest.raises(ManifestError) as refused:

@@ -217,6 +217,14 @@ def test_refuses_a_key_that_is_no_text(key: str) -> None:
     assert "which must be text: put it in quotes" in wrong.message
 
 
+@pytest.mark.parametrize(("written", "want"), [("1e9", "1000000000"), ("2.0", "2"), ("1e0", "1")])
+def test_whole_numbers_are_sent_whole(written: str, want: str) -> None:
+    """Custom resources refuse `1000000000.0`; kubectl never sends it."""
+    obj = load_manifests(JOB.replace("cpu: 1", f"cpu: {written}"))[0]
+    container = obj["spec"]["template"]["spec"]["containers"][0]
+    assert json.dumps(container["resources"]["requests"]["cpu"]) == want
+
+
 def test_merge_keys_may_be_overwritten() -> None:
     merged = JOB.replace("{cpu: 1}", "{<<: {cpu: 1, memory: 1Gi}, cpu: 2}")
     assert gangs_in(merged).gangs[0].total == amounts(cpu="2", memory="1Gi")
