@@ -39,9 +39,37 @@ def memory_of(workload: Obj | None) -> Memory:
 def judge(story: Story) -> list[str]:
     return [
         breach
-        for look in (_attempts, _words, _asked_for, _own_deadlines, _lingering, _nodes_first)
+        for look in (
+            _stops,
+            _attempts,
+            _words,
+            _asked_for,
+            _own_deadlines,
+            _lingering,
+            _nodes_first,
+        )
         for breach in look(story)
     ]
+
+
+def _stops(story: Story) -> Iterator[str]:
+    """R1 for every covered pod, also those that do not say whose they are."""
+    covered = ("gpu",) if story.policy.managed_resources == (GPU,) else ("cpu", "gpu")
+    running: dict[str, set[str]] = {}
+    for seen in story.changes:
+        if seen.kind == kinds.POD and seen.some["spec"]["set"] in covered:
+            runs = (
+                seen.obj is not None
+                and seen.obj["status"].get("phase") == "Running"
+                and "deletionTimestamp" not in seen.obj["metadata"]
+            )
+            members = running.setdefault(_owner(seen.some), set())
+            (members.add if runs else members.discard)(seen.key.name)
+        elif seen.kind == kinds.WORKLOAD and seen.obj is not None:
+            now, before = memory_of(seen.obj), memory_of(seen.before)
+            stops = now != before and now.pause in (Pause.PARKED, Pause.GAVE_UP)
+            if stops and running.get(_owner(seen.obj)):
+                yield f"{seen.key.name} was parked while {running[_owner(seen.obj)]} ran"
 
 
 def _attempts(story: Story) -> Iterator[str]:
