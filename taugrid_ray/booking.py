@@ -14,7 +14,7 @@ the very same one made again after a crash.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from taugrid_ray import names
@@ -90,15 +90,19 @@ def covered_pod_sets(
     managed_resources: tuple[str, ...],
     flavors: Mapping[str, ResourceFlavor],
     check_name: str,
+    only: Container[str] | None = None,
 ) -> tuple[CoveredPodSet, ...]:
     """The pod sets that need booking: count > 0, a flavor that the check covers, a managed
     resource.
 
-    on_flavors: flavors that the check applies to; empty means all.
+    on_flavors: flavors that the check applies to; empty means all. only: names of the pod sets to
+    look at; None for all.
     Raises ManifestError where a pod set cannot be asked for; the message names it.
     """
     covered = []
     for pod_set in workload.pod_sets:
+        if only is not None and pod_set.name not in only:
+            continue
         assignment = workload.assignment(pod_set.name)
         if assignment is None or assignment.count < 1 or pod_set.template is None:
             continue

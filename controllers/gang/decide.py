@@ -15,6 +15,7 @@ from controllers.gang.release import drop_all_but
 from controllers.gang.seen import SeenGang
 from taugrid_ray import names, sentences
 from taugrid_ray.kinds import workload as wl
+from taugrid_ray.kinds.conditions import find
 from taugrid_ray.kinds.resource import RAY_CLUSTER, RAY_JOB
 from taugrid_ray.kinds.workload import CheckState, Workload
 from taugrid_ray.memory import Memory, Pause, parse_memory
@@ -69,7 +70,14 @@ def _is_growths(seen: SeenGang, workload: Workload) -> bool:
         and not job.suspended
         and not job.ended
         and not workload.is_true(wl.EVICTED)
+        and _is_in_chain(workload)
     )
+
+
+def _is_in_chain(workload: Workload) -> bool:
+    """Not finished, or only because another slice took its place."""
+    finished = find(workload.conditions, wl.FINISHED)
+    return finished is None or not finished.is_true or finished.reason == wl.SLICE_REPLACED
 
 
 def _inactive(seen: SeenGang, workload: Workload, memory: Memory, now_s: float) -> Decision:

@@ -40,8 +40,12 @@ class Asked:
         return self.request is None or serial_of(self.request) != self.booking.serial
 
 
-def coverage(seen: SeenGrowth, current: Workload) -> Mapping[str, CoveredPodSet]:
-    """By pod set name: those that the check covers. Raises ManifestError as `covered_pod_sets`."""
+def coverage(
+    seen: SeenGrowth, cluster: RayCluster, current: Workload
+) -> Mapping[str, CoveredPodSet]:
+    """By pod set name: the worker groups that the check covers. The head never grows, and bears the
+    name of its first booking for good. Raises ManifestError as `covered_pod_sets`.
+    """
     if seen.policy is None:
         return {}
     found = covered_pod_sets(
@@ -50,6 +54,7 @@ def coverage(seen: SeenGrowth, current: Workload) -> Mapping[str, CoveredPodSet]
         managed_resources=seen.policy.managed_resources,
         flavors=seen.flavors,
         check_name=seen.check,
+        only={g.pod_set for g in cluster.groups},
     )
     return {p.name: p for p in found}
 

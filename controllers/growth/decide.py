@@ -99,7 +99,7 @@ class _Growth:
             # The limits of this moment are about to change: the next look decides on the new ones.
             return Decision((*change.action(self.cluster, self.memory), *self._given_back()))
         try:
-            covered = coverage(seen, self.current)
+            covered = coverage(seen, self.cluster, self.current)
         except ManifestError as fault:
             covered = {}
             told = sentences.gang_invalid(f"{fault.message}; {fault.hint}")

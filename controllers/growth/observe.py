@@ -33,8 +33,10 @@ def observe(world: World, uid: str, *, refused: str = "", salt: int = 0) -> Seen
     current = _newest([w for w in slices if _is_in_force(w)])
     if current is None:
         return found
-    cold = tuple(r for w in slices for r in world.requests(w.uid))
-    cold_templates = tuple(t for w in slices for t in world.templates(w.uid))
+    # While the job is suspended or over, what was asked for coldly is the gang's own.
+    cold_of = () if job.suspended or job.ended else slices
+    cold = tuple(r for w in cold_of for r in world.requests(w.uid))
+    cold_templates = tuple(t for w in cold_of for t in world.templates(w.uid))
     terms = terms_of(world, current)
     return replace(
         found,

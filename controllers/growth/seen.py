@@ -33,7 +33,7 @@ class SeenGrowth:
     pods: tuple[Pod, ...] = ()
     """Of this cluster, the head's too; live and ended."""
     requests: tuple[ProvisioningRequest, ...] = ()
-    """Growth's own of this cluster, and the cold ones of the job's slices."""
+    """Growth's own of this cluster and, while the job runs, the cold ones of its slices."""
     templates: tuple[ObjectMeta, ...] = ()
     """Of those requests."""
     refused: str = ""

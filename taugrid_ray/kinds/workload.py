@@ -26,6 +26,9 @@ EVICTED = "Evicted"
 FINISHED = "Finished"
 PODS_READY = "PodsReady"
 
+SLICE_REPLACED = "WorkloadSliceReplaced"
+"""Reason of a Finished that is no end: a larger slice of the same job took its place."""
+
 
 class CheckState(str, Enum):
     PENDING = "Pending"
