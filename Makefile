@@ -36,6 +36,9 @@ $(READY): .ci/requirements.lock pyproject.toml
 demo: $(READY)
 	@$(PY) -m e2e demo
 
+# Beside what `make unit` runs: as many simulated lives as a change must survive.
+test test-all: export TAUGRID_RAY_LIVES = 500
+
 test: check unit contract
 	$(PY) -m e2e run --test
 

@@ -188,14 +188,11 @@ def resumed(attempt: str) -> Told:
 
 def growing(more: str, running: int, words: str, until_s: float) -> Told:
     """more: what is asked for, as `size` says it. words: the autoscaler's no so far, or ""."""
-    answer = f"no room yet: {printable(words)}" if words else "no answer yet"
+    answer = f"no room yet: {printable(words)} Gives up" if words else "no answer yet, gives up"
     return Told(
         Reason.GROWING,
-        f"{plural(running, 'worker')} run on; asked the autoscaler for {more} more, {answer} "
-        f"Gives up at {clock_time(until_s)}"
-        if words
-        else f"{plural(running, 'worker')} run on; asked the autoscaler for {more} more, {answer}, "
-        f"gives up at {clock_time(until_s)}",
+        f"growth: asked the autoscaler for {more}, beside the {running} that run on; {answer} "
+        f"at {clock_time(until_s)}",
     )
 
 

@@ -6,19 +6,22 @@ while the controller was down on purpose does not count (`down`: the spans in wh
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from e2e.scenarios.record import Seen, of_kind
 from taugrid_ray import names
+from taugrid_ray.growth_memory import GrowthMemory, parse_growth_memory
 from taugrid_ray.kinds import fields
 from taugrid_ray.kinds import provisioning_request as pr
 from taugrid_ray.kinds import workload as wl
-from taugrid_ray.kinds.conditions import is_true, parse_conditions
-from taugrid_ray.kinds.meta import parse_meta
-from taugrid_ray.kinds.pod import RUNNING, parse_pod
+from taugrid_ray.kinds.conditions import find, is_true, parse_conditions
+from taugrid_ray.kinds.meta import ObjectMeta, parse_meta
+from taugrid_ray.kinds.pod import RUNNING, Pod, parse_pod
 from taugrid_ray.kinds.provisioning_request import parse_provisioning_request
-from taugrid_ray.kinds.resource import POD, PROVISIONING_REQUEST, WORKLOAD, Obj
+from taugrid_ray.kinds.raycluster import RayCluster, parse_raycluster
+from taugrid_ray.kinds.resource import POD, PROVISIONING_REQUEST, RAY_CLUSTER, WORKLOAD, Obj
 from taugrid_ray.kinds.workload import CheckState, parse_workload
 from taugrid_ray.memory import Pause, parse_memory
 
@@ -147,9 +150,9 @@ def _r3(account: Account) -> list[str]:
     born: dict[tuple[str, str], tuple[str, float]] = {}
     gone: dict[tuple[str, str], float] = {}
     for seen in account.changes:
-        if seen.kind == WORKLOAD:
+        if seen.kind in (WORKLOAD, RAY_CLUSTER):
             uid = parse_meta(seen.some).uid
-            over = seen.obj is None or _is_over(seen.obj)
+            over = seen.obj is None or _is_over(seen)
             if over:
                 needed_until.setdefault(uid, seen.at_s)
             else:
@@ -162,7 +165,9 @@ def _r3(account: Account) -> list[str]:
             if seen.obj is None:
                 gone[place] = seen.at_s
             else:
-                born.setdefault(place, (meta.labels.get(names.WORKLOAD_UID, ""), seen.at_s))
+                # What growth asked for belongs to its cluster, whatever slice stands for it.
+                owner = meta.labels.get(names.CLUSTER_UID) or meta.labels.get(names.WORKLOAD_UID)
+                born.setdefault(place, (owner or "", seen.at_s))
                 if seen.kind == PROVISIONING_REQUEST:
                     counts[meta.name] = parse_provisioning_request(seen.some).pods
         elif seen.kind == POD:
@@ -191,11 +196,16 @@ def _r3(account: Account) -> list[str]:
     return breaches
 
 
-def _is_over(obj: Obj) -> bool:
-    workload = parse_workload(obj)
+def _is_over(seen: Seen) -> bool:
+    if seen.kind == RAY_CLUSTER:
+        cluster = parse_raycluster(seen.some)
+        return cluster.suspend or cluster.meta.is_terminating
+    workload = parse_workload(seen.some)
+    finished = find(workload.conditions, wl.FINISHED)
+    replaced = finished is not None and finished.reason == wl.SLICE_REPLACED
     return (
         not workload.active
-        or workload.is_true(wl.FINISHED)
+        or (workload.is_true(wl.FINISHED) and not replaced)
         or workload.is_true(wl.EVICTED)
         or workload.meta.is_terminating
     )
@@ -254,10 +264,89 @@ def _r8(account: Account) -> list[str]:
     return breaches
 
 
+def _r5(account: Account) -> list[str]:
+    """Growth asks for no more than is wanted beyond what runs, and for one wish at a time."""
+    clusters: dict[str, RayCluster] = {}
+    pods: dict[str, Pod] = {}
+    waiting: dict[str, dict[str, str]] = {}
+    breaches = []
+    for seen in account.changes:
+        meta = parse_meta(seen.some)
+        if seen.kind == RAY_CLUSTER:
+            clusters[meta.uid] = parse_raycluster(seen.some)
+        elif seen.kind == POD:
+            pods[meta.name] = parse_pod(seen.some)
+            if seen.obj is None:
+                pods.pop(meta.name)
+        elif seen.kind == PROVISIONING_REQUEST and names.CLUSTER_UID in meta.labels:
+            uid = meta.labels[names.CLUSTER_UID]
+            marks = waiting.setdefault(uid, {})
+            conditions = parse_conditions(seen.some)
+            if seen.obj is None or is_true(conditions, pr.PROVISIONED):
+                marks.pop(meta.name, None)
+            else:
+                marks[meta.name] = meta.annotations.get(names.RESERVATION, "")
+            if seen.before is None and uid in clusters:
+                breaches += _too_many(meta, clusters[uid], list(pods.values()))
+                if len(set(marks.values())) > 1:
+                    breaches.append(f"{meta.name}: asked beside another wish, {sorted(marks)}")
+    return breaches
+
+
+def _too_many(request: ObjectMeta, cluster: RayCluster, pods: list[Pod]) -> list[str]:
+    counts = json.loads(request.annotations.get(names.COUNTS, "{}"))
+    breaches = []
+    for group in cluster.groups:
+        run = sum(
+            1
+            for p in pods
+            if p.is_live
+            and names.GATE not in p.gates
+            and p.meta.labels.get(names.RAY_CLUSTER_LABEL) == cluster.meta.name
+            and p.meta.labels.get(names.RAY_GROUP_LABEL) == group.name
+        )
+        wanted, asked = group.counted_pods, counts.get(group.pod_set, 0)
+        if asked > max(0, wanted - run):
+            breaches.append(
+                f'{request.name}: {asked} pods of "{group.name}" asked for; '
+                f"{wanted} are wanted and {run} run"
+            )
+    return breaches
+
+
+def _r6(account: Account) -> list[str]:
+    """A lowered limit is given back when its time is over."""
+    due: dict[tuple[str, str], float] = {}
+    breaches = []
+
+    def judge(key: tuple[str, str], to_s: float) -> None:
+        from_s = due.pop(key)
+        late_s = to_s - from_s - account.excused_s(from_s, to_s)
+        if late_s > SLACK_S:
+            breaches.append(f'"{key[1]}" of {key[0]} stayed lowered {late_s:.1f} s too long')
+
+    for seen in of_kind(account.changes, RAY_CLUSTER):
+        cluster = parse_raycluster(seen.some)
+        notes = cluster.meta.annotations.get(names.GROWTH)
+        memory = parse_growth_memory(notes) or GrowthMemory()
+        for group in cluster.groups:
+            key = (cluster.meta.name, group.name)
+            held = memory.group(group.name).clamp
+            if held is not None and seen.obj is not None:
+                due[key] = held.until_s
+            elif key in due:
+                judge(key, seen.at_s)
+    for key in tuple(due):
+        judge(key, account.ended_at_s)
+    return breaches
+
+
 RULES: Sequence[tuple[str, str, Callable[[Account], list[str]]]] = (
     ("R1", "nothing that runs is stopped by us", _r1),
     ("R2", "a gang starts only when all of it is booked", _r2),
     ("R3", "requests and templates are gone 10 s after their use", _r3),
     ("R4", "a parked gang holds no quota after 10 s", _r4),
+    ("R5", "growth asks for its delta, one wish at a time", _r5),
+    ("R6", "lowered limits are given back", _r6),
     ("R8", "no unbooked request outlives its deadline", _r8),
 )

@@ -36,6 +36,11 @@ _BEGINNINGS: tuple[tuple[Reason, str], ...] = (
     (Reason.POLICY_INVALID, r"capacity cannot be asked for: "),
     (Reason.GANG_INVALID, r"the gang cannot be asked for: "),
     (Reason.RESUMED, r"the pause is over: "),
+    (Reason.GROWING, r"growth: asked the autoscaler for "),
+    (Reason.GROWTH_SETTLED, r"nothing more is wanted than runs"),
+    (Reason.GROWTH_REFUSED, r'group ".*" does not grow by '),
+    (Reason.GROWTH_WITHDRAWN, r"the Ray autoscaler did not take back "),
+    (Reason.GROWTH_POSSIBLE, r"the pause after a refused growth is over"),
 )
 _READ = tuple((reason, re.compile(text)) for reason, text in _BEGINNINGS)
 

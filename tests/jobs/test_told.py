@@ -33,8 +33,13 @@ MADE = {
     "policy_invalid": sentences.policy_invalid("spec.steps is missing"),
     "gang_invalid": sentences.gang_invalid("too many pod sets"),
     "resumed": sentences.resumed("attempt 2 of 3"),
+    "growing": sentences.growing(GANG, 1, "", T0 + 900),
+    "growth_settled": sentences.growth_settled(),
+    "growth_withdrawn": sentences.growth_withdrawn(["big"]),
+    "growth_given_back": sentences.growth_given_back(),
 }
 ENDS = {
+    "growth_refused": sentences.growth_refused("big", 2, 1, MADE["timed_out"], T0 + 960),
     "parked": sentences.parked(MADE["timed_out"], "attempt 1 of 3", T0 + 960),
     "gave_up": sentences.gave_up(MADE["timed_out"], "attempt 3 of 3"),
 }
