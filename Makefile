@@ -10,7 +10,7 @@ GANGS ?= 600
 
 # Each step is a target, so that one can be run alone; in order, whatever -j says.
 .NOTPARALLEL:
-.PHONY: help demo test test-all check unit contract scenarios bench crds clean
+.PHONY: help demo test test-all check unit contract scenarios bench crds docs clean
 
 help:
 	@echo "make demo       a real RayJob, from no nodes to SUCCEEDED, told as it happens"
@@ -21,6 +21,7 @@ help:
 	@echo "make unit       what needs no cluster"
 	@echo "make contract   the pretend API server of the unit tests held to the real one"
 	@echo "make crds       write deploy/crds from the models"
+	@echo "make docs       write the pages of docs/reference that are made from the code"
 	@echo "make clean      take down every local cluster of this folder and remove .venv"
 
 $(READY): .ci/requirements.lock pyproject.toml
@@ -62,6 +63,9 @@ bench: $(READY)
 
 crds: $(READY)
 	$(PY) -m taugrid_ray.crd > deploy/crds/capacitypolicies.yaml
+
+docs: $(READY)
+	$(PY) -m taugrid_ray.policy_reference > docs/reference/capacity-policy.md
 
 clean:
 	@if [ -x $(PY) ]; then $(PY) -m e2e down --all; fi

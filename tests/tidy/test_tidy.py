@@ -54,6 +54,7 @@ CLOCKS = {
 ENTRY_POINTS = re.compile(r"(^|\.)__main__$|\.__init__$")
 BY_NAME = {
     r"taugrid_ray\.crd": "run by `make crds`",
+    r"taugrid_ray\.policy_reference": "run by `make docs`",
     r"taugrid_ray\.cli\.main": "the command `taugrid`",
     r"taugrid_ray\.cli\.\w+_command": "loaded by cli/main.py when its command is given",
     r"e2e\.nodes\.launch": "run as a program of its own by nodes/container.py",
