@@ -95,7 +95,7 @@ def command(
 
     if follow:
         try:
-            with progress(tools) as shown:
+            with progress(tools, live_line=False) as shown:
                 reader = LogReader(
                     follower(tools, session.api, shown), session.logs, emit, on_source
                 )

@@ -12,9 +12,13 @@ from taugrid_ray.cli.screen import ago, is_terminal, say
 from taugrid_ray.jobs.following import Follower, WatchPause
 from taugrid_ray.jobs.model import JobState
 from taugrid_ray.kube.api import KubeApi
+from taugrid_ray.reasons import Stage
 
 NUMBERS_EVERY_S = 10.0
 """A sentence of which only the numbers move is told no more often."""
+
+
+_COUNTING = (Stage.STARTING_NODES, Stage.STARTING_PODS, Stage.RUNNING)
 
 
 @dataclass
@@ -25,14 +29,14 @@ class Changes:
     told_at_s: float = 0.0
 
     def is_news(self, state: JobState, now_s: float) -> bool:
-        """True, and remembered, where stage, reason or hint is new, or the sentence is and the
-        last line is some seconds old, or the job has ended."""
+        """True, and remembered, where anything is new; where pods are counted, a new number is
+        news only some seconds after the last line."""
         last = self.told
         if last is not None:
             if _words(last) == _words(state):
                 return False
             same = (last.stage, last.reason) == (state.stage, state.reason)
-            if same and not state.is_final and now_s - self.told_at_s < NUMBERS_EVERY_S:
+            if same and state.stage in _COUNTING and now_s - self.told_at_s < NUMBERS_EVERY_S:
                 return False
         self.told, self.told_at_s = state, now_s
         return True
@@ -91,9 +95,10 @@ class Progress:
 
 
 @contextlib.contextmanager
-def progress(tools: Tools) -> Iterator[Progress]:
+def progress(tools: Tools, *, live_line: bool = True) -> Iterator[Progress]:
+    """live_line: draw one on a terminal; not where the command prints data at the same time."""
     started_s = tools.clock.monotonic_s()
-    if not is_terminal():
+    if not live_line or not is_terminal():
         yield Progress(tools, Plain(), started_s)
         return
     from taugrid_ray.cli.display import live

@@ -45,6 +45,7 @@ def command(tools: Tools, where: Where, name: str, output: str) -> None:
 def lines_of(seen: Observed, state: JobState, now_s: float) -> list[str]:
     """The answer for people; the first two lines say it, the rest is where to look."""
     from taugrid_ray.jobs.phases import phases_of
+    from taugrid_ray.sentences import plural
 
     stage = state.outcome.value if state.outcome is not None else state.stage.value
     since = f", {ago(now_s - state.since_s)}" if state.since_s else ""
@@ -54,9 +55,10 @@ def lines_of(seen: Observed, state: JobState, now_s: float) -> list[str]:
     if state.pods is not None:
         counts = state.pods
         total = max(counts.expected, counts.created)
-        on = f" on {counts.nodes} nodes" if counts.nodes > 1 else ""
+        on = f" on {plural(counts.nodes, 'node')}" if counts.nodes else ""
         ended = f", {counts.ended} ended" if counts.ended else ""
-        rows.append(("pods", f"{counts.ready} of {total} ready{on}{ended}"))
+        words = f"{counts.ready} of {total} ready{on}{ended}" if total else "none"
+        rows.append(("pods", words))
     rows += [
         (
             p.name,

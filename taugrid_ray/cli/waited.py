@@ -45,8 +45,9 @@ def _print(session: Session, found: Followed, output: str) -> None:
     state = found.state
     if output in ("json", "yaml"):
         seen = found.seen
-        if seen.job is not None and not state.is_final:
-            seen = look_at(session.api, state.ref).seen
+        if seen.job is not None:
+            whole = look_at(session.api, state.ref).seen
+            seen = whole if whole.job is not None else seen
         show_obj(report_of(seen, state), output)
     elif output == "name":
         show(state.ref.target)

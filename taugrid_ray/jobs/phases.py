@@ -15,8 +15,7 @@ from taugrid_ray.jobs.asked import asked_of, said
 from taugrid_ray.jobs.model import JobState, Outcome
 from taugrid_ray.jobs.observed import Observed, Part, PodView
 from taugrid_ray.jobs.slices import current_workload
-from taugrid_ray.jobs.told import reason_of
-from taugrid_ray.jobs.waiting import memory_of
+from taugrid_ray.jobs.waiting import is_ours, memory_of
 from taugrid_ray.kinds import rayjob as rj
 from taugrid_ray.kinds import workload as wl
 from taugrid_ray.kinds.conditions import find
@@ -81,13 +80,17 @@ def _admission(
         since_s = reserved.changed_at_s if reserved is not None else None
         return Phase(name, Mark.DONE, f'queue "{printable(workload.queue)}"', since_s)
     if not workload.active:
-        mark = Mark.PENDING if state.stage is Stage.PARKED else Mark.WARNING
+        by_us = memory_of(workload).pause in (Pause.PARKED, Pause.GAVE_UP)
+        mark = Mark.PENDING if by_us else Mark.WARNING
         return Phase(name, mark, state.sentence, state.since_s)
     return Phase(name, Mark.ACTIVE, state.sentence, state.since_s)
 
 
 def _our_check(workload: Workload) -> Check | None:
-    return next((c for c in workload.checks if reason_of(c.message) is not None), None)
+    reservation = workload.reservation
+    if reservation is None:
+        return None
+    return next((c for c in workload.checks if is_ours(c, reservation)), None)
 
 
 def _capacity(seen: Observed, state: JobState, workload: Workload | None) -> Phase:
@@ -114,8 +117,6 @@ def _capacity(seen: Observed, state: JobState, workload: Workload | None) -> Pha
         CheckState.READY: Mark.DONE,
         CheckState.REJECTED: Mark.WARNING,
     }[check.state]
-    if mark is Mark.ACTIVE and workload.reservation is None:
-        mark = Mark.PENDING
     return Phase(name, mark, printable(check.message))
 
 

@@ -111,7 +111,9 @@ def _ray_running(running: JobState, job: RayJob) -> JobState:
             hint=f"a cluster that waits holds its quota: taugrid cancel {running.ref.target} "
             f"-n {running.ref.namespace}",
         )
-    if job.job_status:
+    if job.job_status in (rj.JOB_SUCCEEDED, rj.JOB_FAILED, rj.JOB_STOPPED):
+        sentence = f"its program has ended ({job.job_status}); KubeRay is finishing the job"
+    elif job.job_status:
         sentence = f"Ray says the program is {printable(job.job_status, limit=40)}"
     else:
         sentence = "its Ray cluster runs; the program is being submitted"

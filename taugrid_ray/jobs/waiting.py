@@ -135,6 +135,14 @@ def refused(ref: JobRef, words: str, since_s: float | None) -> JobState:
     )
 
 
+def is_ours(check: Check, reservation: Condition) -> bool:
+    """Does the check bear a sentence of ours about this reservation? Kueue leaves the message of
+    an attempt before on a check that was Pending when its quota went."""
+    at_s = said_at(check)
+    old = at_s is not None and at_s < reservation.changed_at_s
+    return reason_of(check.message) is not None and not old
+
+
 def said_at(check: Check) -> float | None:
     condition = Condition("", "", changed_at=check.changed_at)
     return condition.changed_at_s or None
@@ -169,7 +177,7 @@ def reserved(seen: Observed, workload: Workload, reservation: Condition, now_s: 
             base, stage=Stage.QUEUED, reason=evicted.reason, sentence=sentence, since_s=since_s
         )
     waiting = [c for c in workload.checks if c.state is not CheckState.READY]
-    told = next((c for c in waiting if reason_of(c.message) is not None), None)
+    told = next((c for c in waiting if is_ours(c, reservation)), None)
     check = told or next(iter(waiting), None)
     if check is None:
         return replace(base, reason="Admitting", sentence="holds quota; Kueue is admitting it")

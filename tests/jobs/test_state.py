@@ -105,6 +105,19 @@ def _state(found: Observed, now_s: float = 100.0) -> JobState:
             id="of two pools, the one without room speaks",
         ),
         pytest.param(
+            seen(
+                JOB,
+                resumed := workload(
+                    JOB, told={"QuotaReserved": ("True", "R", "", 60.0)},
+                    checks=[check(message=NO_ROOM.sentence, seconds=20.0)],
+                ),
+                requests=[request(resumed)],
+            ),
+            Stage.PROVISIONING, "CapacityRequested",
+            'asked the autoscaler for 3 pods in pool "gpu"; no answer yet',
+            id="what the check said of the attempt before is not told of this one",
+        ),
+        pytest.param(
             seen(JOB, workload(JOB, told=RESERVED, checks=[check(message="budget?", name="cost")])),
             Stage.PROVISIONING, "WaitingForCheck",
             'holds quota; waits for admission check "cost": budget?',
@@ -190,6 +203,15 @@ def _state(found: Observed, now_s: float = 100.0) -> JobState:
             ),
             Stage.RUNNING, "Running", "Ray says the program is RUNNING",
             id="a rayjob runs when Ray says so",
+        ),
+        pytest.param(
+            seen(
+                ray_job(suspend=False, deployment="Running", program="SUCCEEDED"),
+                workload(RAY, told=ADMITTED),
+            ),
+            Stage.RUNNING, "Running",
+            "its program has ended (SUCCEEDED); KubeRay is finishing the job",
+            id="a program that has ended is not the end of the rayjob",
         ),
         pytest.param(
             seen(ray_job(suspend=False, deployment="Waiting"), workload(RAY, told=ADMITTED)),
