@@ -2,7 +2,7 @@
 
 Ray sizes its object store and counts its CPUs by these files. On process nodes the limits are shown
 and not enforced: a program that takes more than its share gets it. Usage is not measured: it reads
-as 0, so that what is free is what the limit says, and not what other programs of this machine leave.
+as 0, so that what is free is what the limit says, not what other programs of this machine leave.
 """
 
 from __future__ import annotations
