@@ -21,7 +21,7 @@ help:
 	@echo "make unit       what needs no cluster"
 	@echo "make contract   the pretend API server of the unit tests held to the real one"
 	@echo "make crds       write deploy/crds from the models"
-	@echo "make docs       write the pages of docs/reference that are made from the code"
+	@echo "make docs       write what is made from the code in docs/"
 	@echo "make clean      take down every local cluster of this folder and remove .venv"
 
 $(READY): .ci/requirements.lock pyproject.toml
@@ -66,6 +66,7 @@ crds: $(READY)
 
 docs: $(READY)
 	$(PY) -m taugrid_ray.policy_reference > docs/reference/capacity-policy.md
+	$(PY) -m tests.docs.page
 
 clean:
 	@if [ -x $(PY) ]; then $(PY) -m e2e down --all; fi
