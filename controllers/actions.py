@@ -93,7 +93,8 @@ class PodRelease:
     """One pod that may go: our gate comes off, the booking's name, if it has one, goes on."""
 
     pod: Target
-    gate_index: int
+    gate_index: int | None
+    """None for a pod that never had our gate, such as the head."""
     workload_uid: str
     booking: str = ""
     class_name: str = ""

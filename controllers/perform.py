@@ -112,7 +112,6 @@ def _release(pods: tuple[PodRelease, ...], api: KubeApi) -> tuple[Written, ...]:
 
 
 def _release_patch(pod: PodRelease) -> list[Obj]:
-    gate = f"/spec/schedulingGates/{pod.gate_index}"
     notes = {names.CONSUME: pod.booking, names.CONSUME_CLASS: pod.class_name}
     stamped = [
         {"op": "add", "path": f"/metadata/annotations/{_pointer(key)}", "value": value}
@@ -121,14 +120,23 @@ def _release_patch(pod: PodRelease) -> list[Obj]:
     ]
     return [
         {"op": "test", "path": "/metadata/resourceVersion", "value": pod.pod.version},
-        {"op": "test", "path": f"{gate}/name", "value": names.GATE},
-        {"op": "remove", "path": gate},
+        *_gate_off(pod.gate_index),
         {
             "op": "add",
             "path": f"/metadata/labels/{_pointer(names.WORKLOAD_UID)}",
             "value": pod.workload_uid,
         },
         *stamped,
+    ]
+
+
+def _gate_off(index: int | None) -> list[Obj]:
+    if index is None:
+        return []
+    gate = f"/spec/schedulingGates/{index}"
+    return [
+        {"op": "test", "path": f"{gate}/name", "value": names.GATE},
+        {"op": "remove", "path": gate},
     ]
 
 

@@ -30,7 +30,7 @@ from taugrid_ray.capacity_policy import CapacityPolicySpec
 from taugrid_ray.errors import ManifestError
 from taugrid_ray.kinds.meta import parse_time
 from taugrid_ray.kinds.provisioning_request import ProvisioningRequest
-from taugrid_ray.kinds.resource import POD_TEMPLATE, PROVISIONING_REQUEST
+from taugrid_ray.kinds.resource import POD_TEMPLATE, PROVISIONING_REQUEST, Obj
 from taugrid_ray.kinds.workload import Check, CheckState, Workload
 from taugrid_ray.memory import Memory
 from taugrid_ray.sentences import Told
@@ -38,8 +38,6 @@ from taugrid_ray.verdict import Answer, Verdict, answer_of
 
 QUIET_S = 2.0
 """A state that lasts less is not worth a write to the Workload, the dearest call under load."""
-NEVER_GROW = ("head", "submitter")
-"""Kueue's names for a Ray job's pod sets that are no worker groups."""
 REFUSED_RETRY_S = 30.0
 """How soon to create again what was refused; somebody may have mended a webhook or a quota."""
 
@@ -287,17 +285,17 @@ def _all_booked(
     gang: str,
     now_s: float,
 ) -> Decision:
-    """Ready, with the booking's name for every pod. Workers of an elastic gang get it one by one,
-    from us: a name in their template would go stale with the first growth.
+    """Ready, with the booking's name for every pod. Pods of an elastic gang get it one by one, from
+    us: in their template it would go stale with the first growth, and Kueue, which takes the
+    template of a slice from what runs, would keep it there for good.
     """
     told = sentences.booked(gang)
-    bookings = tuple((a.pool, a.request.meta.name) for a in asked if a.request is not None)
-    class_name = step_of(policy, memory).provisioning_class_name
-    updates = tuple(
-        update
-        for update in pod_set_updates(workload.uid, bookings, class_name)
-        if not workload.is_elastic or update["name"] in NEVER_GROW
-    )
+    updates: tuple[Obj, ...] = ()
+    if not workload.is_elastic:
+        bookings = tuple((a.pool, a.request.meta.name) for a in asked if a.request is not None)
+        updates = pod_set_updates(
+            workload.uid, bookings, step_of(policy, memory).provisioning_class_name
+        )
     ready = SetCheck(
         target(workload),
         check.index,

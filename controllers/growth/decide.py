@@ -27,7 +27,7 @@ from controllers.gang.seen import SeenJob
 from controllers.growth import limits
 from controllers.growth.asking import Asked, ask, asked_at, coverage
 from controllers.growth.limits import Change
-from controllers.growth.release import held_by_kueue, lost_bookings, releases
+from controllers.growth.release import held_by_kueue, lost_bookings, releases, waiting_heads
 from controllers.growth.seen import SeenGrowth
 from controllers.growth.tally import GroupTally, free_of, given, is_booked, is_head, tally
 from taugrid_ray import names, sentences
@@ -283,7 +283,10 @@ class _Growth:
         if any(p.is_live and not p.node for p in given(self.seen, request.meta.name)):
             return True
         free = free_of(self.seen, request)
-        return any(t.new > 0 and free.get(t.group.pod_set, 0) > 0 for t in ours)
+        heads = {p.meta.labels.get(names.POD_SET, "") for p in waiting_heads(self.seen)}
+        return bool(heads & set(free)) or any(
+            t.new > 0 and free.get(t.group.pod_set, 0) > 0 for t in ours
+        )
 
     def _withdraw_late(self, change: Change, clamped: tuple[GroupTally, ...]) -> Decision:
         """Where the Ray autoscaler does not withdraw within the grace time, do it for it."""

@@ -1,7 +1,8 @@
 """Which gated pods may go, with which booking; and which have lost theirs.
 
 A lost worker's successor goes at once and without a booking: its node is free, or the cluster
-autoscaler helps it like any pod. A new worker goes with the name of its booking. Pods that Kueue
+autoscaler helps it like any pod. A new worker goes with the name of its booking. The head, which
+our gate never holds, gets the name of its cold booking while it waits for a node. Pods that Kueue
 still holds are left: they may yet be withdrawn.
 """
 
@@ -11,7 +12,7 @@ from collections.abc import Iterable
 
 from controllers.actions import PodRelease, Target
 from controllers.growth.seen import SeenGrowth
-from controllers.growth.tally import GroupTally, free_of, is_booked
+from controllers.growth.tally import GroupTally, free_of, is_booked, is_head
 from taugrid_ray import names
 from taugrid_ray.kinds.pod import Pod
 from taugrid_ray.kinds.provisioning_request import ProvisioningRequest
@@ -47,13 +48,32 @@ def releases(
             found.append(
                 _release(pod, current, booking=request.meta.name, class_name=request.class_name)
             )
+    for pod in waiting_heads(seen):
+        pod_set = pod.meta.labels.get(names.POD_SET, "")
+        for request, free in left:
+            if free.get(pod_set, 0) > 0:
+                free[pod_set] -= 1
+                found.append(
+                    _release(pod, current, booking=request.meta.name, class_name=request.class_name)
+                )
+                break
     return tuple(found)
+
+
+def waiting_heads(seen: SeenGrowth) -> tuple[Pod, ...]:
+    """Heads (one, or none) that wait for a node, and that no gate holds until they have a name."""
+    return tuple(
+        p
+        for p in seen.pods
+        if is_head(p) and p.is_live and not p.node and not p.gates and not p.booking
+    )
 
 
 def _release(pod: Pod, current: Workload, *, booking: str = "", class_name: str = "") -> PodRelease:
     meta = pod.meta
     at = Target(meta.namespace, meta.name, meta.uid, meta.resource_version)
-    return PodRelease(at, pod.gates.index(names.GATE), current.uid, booking, class_name)
+    index = pod.gates.index(names.GATE) if names.GATE in pod.gates else None
+    return PodRelease(at, index, current.uid, booking, class_name)
 
 
 def _name(request: ProvisioningRequest) -> str:

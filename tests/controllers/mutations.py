@@ -84,7 +84,7 @@ FAULTS = (
     _fault("a final no is overlooked", "gang.cold", "if a.answer.verdict is Verdict.FAILED:",
            "if 0:"),
     _fault("elastic pods get a name that goes stale", "gang.cold",
-           "if not workload.is_elastic or", "if 1 or"),
+           "if not workload.is_elastic:", "if 1:"),
     _fault("the same is said again and again", "gang.cold",
            "if check.message == told.sentence:\n        return Decision()",
            "if 0:\n        return Decision()"),

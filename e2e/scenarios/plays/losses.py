@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from e2e.scenarios.grower import Grower, asked, asked_now, begin, same_pods, start
-from e2e.scenarios.manifests import elastic_group
+from e2e.scenarios.manifests import elastic_group, job
 from e2e.scenarios.registry import scenario
 from e2e.scenarios.stage import Stage
 from taugrid_ray import names
 from taugrid_ray.kinds.pod import parse_pod
 from taugrid_ray.kinds.resource import (
     CLUSTER_QUEUE,
+    JOB,
     POD,
+    WORKLOAD_PRIORITY_CLASS,
     Obj,
 )
 
@@ -171,21 +173,34 @@ def controller_down(stage: Stage) -> None:
 
 @scenario("preempted-while-growing")
 def preempted(stage: Stage) -> None:
-    """A cluster that loses its quota while it grows lets go of everything, and comes back."""
-    grower = start(stage, elastic_group("small", 1), running={"small": 1})
-    stage.pools(stage.pool(max_=len(stage.nodes())))
+    """A cluster preempted while it grows lets go of everything, and comes back."""
+    stage.policy(growth={"deadline": 60})
+    stage.create(
+        WORKLOAD_PRIORITY_CLASS, {"metadata": {"name": stage.own("high")}, "value": 1000}
+    )
+    stage.queues([("cpu", {"cpu": "9"})], preemption={"withinClusterQueue": "LowerPriority"})
+    stage.pools(stage.pool(max_=1))
+    grower = begin(stage, elastic_group("small", 1), running={"small": 1})
     grower.wish(small=4)
     stage.wait_for("three are asked for", lambda: asked_now(stage) == [3], 20)
-    hold = {"spec": {"stopPolicy": "HoldAndDrain"}}
-    stage.api.patch(CLUSTER_QUEUE, stage.own("queue"), hold)
+    high = job("high", pods=2, cpu="4")
+    high["metadata"]["labels"][PRIORITY] = stage.own("high")
+    stage.create(JOB, high)
     stage.wait_for("no pod is left", lambda: not grower.pods(), 60)
-    stage.wait_for("no request is left", stage.nothing_of_ours, 15)
+    stage.wait_for("no request of it is left", lambda: _of_cluster(stage) == [], 15)
     stage.pools(stage.pool(max_=5))
-    stage.api.patch(CLUSTER_QUEUE, stage.own("queue"), {"spec": {"stopPolicy": "None"}})
+    stage.wait_for("the high Job is complete", lambda: stage.job_is(JOB, "high", "Complete"), 60)
     stage.wait_for(
         "it runs again, at the size it asks for", lambda: grower.running("small") == 4, 90
     )
     stage.wait_for("nothing is left of it", grower.is_settled, 20)
+
+
+PRIORITY = "kueue.x-k8s.io/priority-class"
+
+
+def _of_cluster(stage: Stage) -> list[str]:
+    return [r.meta.name for r in stage.requests() if names.CLUSTER_UID in r.meta.labels]
 
 
 @scenario("fake-100-workers")
