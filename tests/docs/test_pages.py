@@ -18,6 +18,7 @@ from e2e.scenarios.registry import scenarios
 from taugrid_ray import names
 from taugrid_ray.capacity_policy import parse_policy
 from taugrid_ray.cli.main import main as taugrid_main
+from taugrid_ray.jobs.submitting import prepare
 from taugrid_ray.kinds import resource as kinds
 from taugrid_ray.kinds.queues import (
     parse_admission_check,
@@ -144,6 +145,9 @@ def test_yaml_is_what_the_code_takes(document: Any) -> None:
         parse_policy(document)
     elif document["kind"] == "ConfigMap":
         assert pools.load(document["data"]["pools"]).pools
+    elif document["kind"] == "Job":
+        job = prepare(yaml.safe_dump(document), kinds.JOB, source="the page", queue="team-a")
+        assert job.gang.pods == 3
     else:
         assert document["apiVersion"] == kinds.WORKLOAD.api_version
         assert document["kind"] in {
