@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 NODE_SETTLE_S = 0.2
 """Nodes come in bursts; gangs that wait for them look once per burst."""
+POD_SETTLE_S = 0.2
+"""So do pods: made, bound and started by the dozen, each in several changes."""
 WAKE_MIN_S = 0.05
 """A gang that wants to be looked at again at once still lets the others have their turn."""
 SWEEP_S = 60.0
@@ -226,8 +228,9 @@ class Loop:
             return
         if delta.new is None and delta.kind in (kinds.WORKLOAD, kinds.RAY_CLUSTER):
             self._forget(f"gang/{delta.uid}", f"growth/{delta.uid}")
-        self._add((f"gang/{uid}" for uid in gangs_touched(delta, self.world)), now_s)
-        self._add((f"growth/{uid}" for uid in clusters_touched(delta, self.world)), now_s)
+        due_s = now_s + POD_SETTLE_S if delta.kind == kinds.POD else now_s
+        self._add((f"gang/{uid}" for uid in gangs_touched(delta, self.world)), due_s)
+        self._add((f"growth/{uid}" for uid in clusters_touched(delta, self.world)), due_s)
         if delta.kind == kinds.ADMISSION_CHECK:
             self._add((f"check/{delta.key.name}",), now_s)
         if delta.kind == kinds.CAPACITY_POLICY:

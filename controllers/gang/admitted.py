@@ -9,7 +9,9 @@ alone and explained (rule R1).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache, partial
 
 from controllers.actions import Action, Decision, Forget, SetCheck, Target, Unstamp
 from controllers.gang import nodes
@@ -30,6 +32,7 @@ from taugrid_ray.sentences import Told
 from taugrid_ray.verdict import Answer, Verdict, answer_of
 
 _OVER = (Verdict.EXPIRED, Verdict.FAILED, Verdict.REVOKED)
+_Pools = Callable[[], tuple[PoolGang, ...]]
 
 
 def decide(
@@ -44,9 +47,9 @@ def decide(
     )
     if not workload.is_true(wl.ADMITTED):
         return _held_by_others(seen, workload, check, job, memory, mine, now_s)
-    pools = _pools(seen, workload, check)
-    total = sum(p.pods for p in pools)
-    kept = tuple(r for r in mine if not _is_done(r, seen.pods, workload, total))
+    # Made only where needed: most looks at an admitted gang are about a pod, and end without them.
+    pools = cache(partial(_pools, seen, workload, check))
+    kept = tuple(r for r in mine if not _is_done(r, seen.pods, workload, pools))
     live = tuple(r for r in kept if answer_of(r).verdict not in _OVER)
     actions = (*drop_all_but(seen, kept), *_unstamp(seen.pods, live))
     if not kept and not seen.requests and memory != FRESH:
@@ -96,9 +99,9 @@ def _why_over(answer: Answer, gang: str) -> Told:
 
 
 def _is_done(
-    request: ProvisioningRequest, all_pods: tuple[Pod, ...], workload: Workload, total: int
+    request: ProvisioningRequest, all_pods: tuple[Pod, ...], workload: Workload, pools: _Pools
 ) -> bool:
-    """Used up: nobody needs the request any more. total: pods of the whole gang."""
+    """Used up: nobody needs the request any more. pools: the whole gang."""
     verdict = answer_of(request).verdict
     if verdict is Verdict.CONSUMED:
         return True
@@ -112,7 +115,9 @@ def _is_done(
     # One that is over books nothing any more, and its pods have lost its name. While some pods of
     # the gang are not bound it stays as the mark that the nodes clock still runs: a booking may
     # well end before that.
-    return verdict in _OVER and sum(1 for p in all_pods if p.node) >= total
+    if verdict not in _OVER:
+        return False
+    return sum(1 for p in all_pods if p.node) >= sum(p.pods for p in pools())
 
 
 def _unstamp(
@@ -149,13 +154,25 @@ def _watch_clocks(
     check: Check,
     job: SeenJob,
     memory: Memory,
-    pools: tuple[PoolGang, ...],
+    pools_of_gang: _Pools,
     kept: tuple[ProvisioningRequest, ...],
     now_s: float,
 ) -> Decision:
     policy = seen.policy
     admitted = find(workload.conditions, wl.ADMITTED)
-    if policy is None or admitted is None or workload.is_true(wl.PODS_READY) or not pools:
+    if policy is None or admitted is None or workload.is_true(wl.PODS_READY):
+        return Decision()
+    limits = policy.deadlines
+    soonest_s = admitted.changed_at_s + (
+        min(limits.nodes, limits.accelerators)
+        if kept
+        else limits.nodes + limits.accelerators + limits.pods
+    )
+    if now_s < soonest_s:
+        # No clock can have run out: what nodes there are makes no difference yet.
+        return Decision(wake_after_s=soonest_s - now_s)
+    pools = pools_of_gang()
+    if not pools:
         return Decision()
     gang = sentences.size([(p.pool, p.pods) for p in pools])
     # Pods of an elastic gang do not say whose they are, so any of them may be running.
@@ -174,9 +191,9 @@ def _watch_clocks(
             if started:
                 return Decision(_say(workload, check, job, told, now_s))
             return fail(workload, check.name, job, policy, memory, told, now_s)
-    limits = policy.deadlines
     left_s = booked_at_s + limits.nodes + limits.accelerators + limits.pods - now_s
     if left_s > 0:
+        # The gang fits on its nodes, and a booking is still there.
         return Decision(wake_after_s=left_s)
     total = sum(p.pods for p in pools)
     missing = total - sum(1 for p in seen.pods if p.is_ready or p.has_ended)

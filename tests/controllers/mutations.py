@@ -105,8 +105,8 @@ FAULTS = (
            "if over := next((a for a in answers if a.verdict in _OVER), None):",
            "if over := None:"),
     _fault("the end of a booking ends the nodes clock", "gang.admitted",
-           "return verdict in _OVER and sum(1 for p in all_pods if p.node) >= total",
-           "return verdict in _OVER"),
+           "if verdict not in _OVER:\n        return False\n    return sum(",
+           "return verdict in _OVER or sum("),
     _fault("failures are remembered for ever", "gang.admitted", "and memory != FRESH", "and 0"),
     # Failing
     _fault("nobody ever gives up", "gang.failure", "if step > len(policy.steps):", "if step > 9:"),

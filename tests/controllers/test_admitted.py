@@ -196,15 +196,18 @@ def test_explaining_keeps_what_the_pods_were_given() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gang", "want_s"),
+    ("gang", "after_s", "want_s"),
     [
-        pytest.param(ADMITTED, 590.0, id="nodes"),
-        pytest.param(GPU.looks(nodes=(node("n"),)), 290.0, id="accelerators"),
-        pytest.param(ADMITTED.but(requests=()).looks(pods=pods(3, node="n")), 1490.0, id="pods"),
+        pytest.param(ADMITTED, 10, 290.0, id="before any clock can end"),
+        pytest.param(ADMITTED, 310, 290.0, id="nodes"),
+        pytest.param(GPU.looks(nodes=(node("n"),)), 10, 290.0, id="accelerators"),
+        pytest.param(
+            ADMITTED.but(requests=()).looks(pods=pods(3, node="n")), 10, 1490.0, id="pods"
+        ),
     ],
 )
-def test_wakes_when_the_clock_ends(gang: Gang, want_s: float) -> None:
-    assert gang.decides(NOW_S + 10).wake_after_s == pytest.approx(want_s)
+def test_wakes_when_the_clock_ends(gang: Gang, after_s: float, want_s: float) -> None:
+    assert gang.decides(NOW_S + after_s).wake_after_s == pytest.approx(want_s)
 
 
 ELASTIC = Gang(workload_annotations={names.ELASTIC: "true"}).asked(NOW_S, booked()).ready()
