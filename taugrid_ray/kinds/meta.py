@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 from typing import Any
 
 from taugrid_ray.kinds import fields
@@ -115,6 +116,8 @@ def time_at(obj: Any, *path: str) -> float | None:
         return None
 
 
+# The same few moments are read at each look at a gang.
+@lru_cache(maxsize=4096)
 def parse_time(text: str) -> float:
     """RFC 3339 to seconds since the epoch; any number of decimals, `Z` or an offset.
 
