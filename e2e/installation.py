@@ -13,26 +13,18 @@ from pathlib import Path
 import yaml
 
 from e2e.cluster import Cluster, Nodes
-from e2e.cluster.extras import NODE_AGENT
-from e2e.cluster.settings import REPOSITORY, ClusterError
+from e2e.cluster.extras import CONTROLLER, NODE_AGENT, POOLS
+from e2e.cluster.settings import ClusterError
 from taugrid_ray.kinds.resource import CONFIG_MAP, Obj
 from taugrid_ray.kube.api import Patch
-
-CONTROLLER_USER = "system:serviceaccount:taugrid-ray:taugrid-ray-controller"
-CONTROLLER_GROUPS = (
-    "system:serviceaccounts",
-    "system:serviceaccounts:taugrid-ray",
-    "system:authenticated",
-)
-CONTROLLER = "controller"
 
 
 def install(cluster: Cluster, *, controller: bool = True) -> None:
     """Apply deploy/ and start what runs beside the control plane."""
-    apply(cluster, REPOSITORY / "deploy" / "crds", REPOSITORY / "deploy" / "rbac.yaml")
+    apply(cluster, *CONTROLLER.manifests)
     await_crds(cluster)
     set_pools(cluster, [])
-    cluster.start_part("pools", ("{python}", "-m", "e2e.pools", "--kubeconfig", "{kubeconfig}"))
+    cluster.start_extra(POOLS)
     if cluster.nodes is Nodes.PROCESS:
         cluster.start_extra(NODE_AGENT)
     if controller:
@@ -41,19 +33,17 @@ def install(cluster: Cluster, *, controller: bool = True) -> None:
 
 def start_controller(cluster: Cluster, *, kubeconfig: Path | None = None) -> None:
     """kubeconfig: another way to the API server, such as through a relay; by default its own."""
-    argv = (
-        *("{python}", "-m", "controllers", "--kubeconfig", "{kubeconfig}"),
-        *("--health-address", "127.0.0.1", "--health-port", "{port}"),
-        # As a container that crashed comes back in the same pod: it holds the lease still.
-        *("--identity", CONTROLLER),
-    )
-    ready = "http://127.0.0.1:{port}/readyz"
     cluster.start_part(
-        CONTROLLER,
-        argv,
-        kubeconfig=kubeconfig or cluster.kubeconfig_for(CONTROLLER_USER, CONTROLLER_GROUPS),
-        ready_url=ready,
+        CONTROLLER.name,
+        CONTROLLER.argv,
+        kubeconfig=kubeconfig or controllers_kubeconfig(cluster),
+        ready_url=CONTROLLER.ready_url,
     )
+
+
+def controllers_kubeconfig(cluster: Cluster) -> Path:
+    """With the rights of deploy/rbac.yaml and no others."""
+    return cluster.kubeconfig_for(CONTROLLER.user, CONTROLLER.groups)
 
 
 def apply(cluster: Cluster, *paths: Path) -> None:

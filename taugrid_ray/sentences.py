@@ -167,10 +167,15 @@ def gang_invalid(words: str) -> Told:
     return Told(Reason.GANG_INVALID, f"the gang cannot be asked for: {printable(words)}")
 
 
+def _clause(told: Told) -> str:
+    """A sentence as the first part of a longer one; the autoscaler's words may end in a stop."""
+    return told.sentence.removesuffix(".")
+
+
 def parked(why: Told, attempt: str, resume_at_s: float) -> Told:
     return Told(
         why.reason,
-        f"{why.sentence}; {attempt} failed, holds no quota, "
+        f"{_clause(why)}; {attempt} failed, holds no quota, "
         f"tries again at {clock_time(resume_at_s)}",
     )
 
@@ -178,7 +183,7 @@ def parked(why: Told, attempt: str, resume_at_s: float) -> Told:
 def gave_up(why: Told, attempt: str) -> Told:
     return Told(
         Reason.GAVE_UP,
-        f"{why.sentence}; {attempt} failed, gave up. Start it again with: taugrid resume",
+        f"{_clause(why)}; {attempt} failed, gave up. Start it again with: taugrid resume",
     )
 
 
@@ -204,7 +209,7 @@ def growth_refused(group: str, more: int, running: int, why: Told, until_s: floa
     return Told(
         Reason.GROWTH_REFUSED,
         f'group "{printable(group, limit=63)}" does not grow by {plural(more, "worker")} and goes '
-        f"on with {running}: {why.sentence}; maxReplicas is lowered until {clock_time(until_s)}",
+        f"on with {running}: {_clause(why)}; maxReplicas is lowered until {clock_time(until_s)}",
     )
 
 

@@ -42,9 +42,15 @@ CONTROLLER = ExtraPart(
         *("--kubeconfig", "{kubeconfig}"),
         *("--health-address", "127.0.0.1"),
         *("--health-port", "{port}"),
+        # As a container that crashed comes back in the same pod: it holds the lease still.
+        *("--identity", "controller"),
     ),
     user=f"system:serviceaccount:{CONTROLLER_NAMESPACE}:taugrid-ray-controller",
-    groups=("system:serviceaccounts", f"system:serviceaccounts:{CONTROLLER_NAMESPACE}"),
+    groups=(
+        "system:serviceaccounts",
+        f"system:serviceaccounts:{CONTROLLER_NAMESPACE}",
+        "system:authenticated",
+    ),
     ready_url="http://127.0.0.1:{port}/readyz",
     manifests=(
         REPOSITORY / "deploy" / "crds" / "capacitypolicies.yaml",

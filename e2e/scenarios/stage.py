@@ -14,6 +14,7 @@ from typing import Any
 
 from e2e import installation
 from e2e.cluster import Cluster
+from e2e.cluster.extras import CONTROLLER
 from e2e.scenarios.record import Record
 from taugrid_ray import names
 from taugrid_ray.errors import NotFound, TaugridError
@@ -288,12 +289,12 @@ class Stage:
     def controller_down(self) -> Iterator[None]:
         """SIGKILL now, start again at the end of the block."""
         from_s = time.time()
-        self.cluster.kill_part(installation.CONTROLLER)
+        self.cluster.kill_part(CONTROLLER.name)
         self.say("controller killed (SIGKILL)")
         try:
             yield
         finally:
-            self.cluster.start_part_again(installation.CONTROLLER)
+            self.cluster.start_part_again(CONTROLLER.name)
             self.down.append((from_s, time.time()))
             self.say("controller started again")
 

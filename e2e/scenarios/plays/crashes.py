@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from e2e import installation
+from e2e.cluster.extras import CONTROLLER
 from e2e.relay import Cut, Relay
 from e2e.scenarios.manifests import job
 from e2e.scenarios.plays.timeouts import parked
@@ -45,17 +46,17 @@ def _counts(method: str, path: str) -> bool:
 def _through_relay(stage: Stage) -> Iterator[Relay]:
     """The controller talks to the API server through a relay while the block runs."""
     cluster = stage.cluster
-    own = cluster.kubeconfig_for(installation.CONTROLLER_USER, installation.CONTROLLER_GROUPS)
+    own = installation.controllers_kubeconfig(cluster)
     relay = Relay(cluster.server, own, counts=_counts)
     from_s = time.time()
-    cluster.stop_part(installation.CONTROLLER)
+    cluster.stop_part(CONTROLLER.name)
     kubeconfig = relay.write_kubeconfig(cluster.folder / f"relay-{stage.name}.kubeconfig")
     installation.start_controller(cluster, kubeconfig=kubeconfig)
     stage.down.append((from_s, time.time()))
     try:
         yield relay
     finally:
-        cluster.kill_part(installation.CONTROLLER)
+        cluster.kill_part(CONTROLLER.name)
         relay.close()
         kubeconfig.unlink()
         installation.start_controller(cluster)
@@ -71,7 +72,7 @@ def _life(stage: Stage, relay: Relay, name: str, cut: Cut) -> bool:
     from_s = time.time()
 
     def crash() -> None:
-        cluster.kill_part(installation.CONTROLLER)
+        cluster.kill_part(CONTROLLER.name)
         died.set()
 
     stage.pools(stage.pool(max_=0))
@@ -83,7 +84,7 @@ def _life(stage: Stage, relay: Relay, name: str, cut: Cut) -> bool:
         if died.is_set():
             died.clear()
             relay.arm(None, lambda: None)
-            cluster.start_part_again(installation.CONTROLLER)
+            cluster.start_part_again(CONTROLLER.name)
             stage.down.append((from_s, time.time()))
             stage.say(f"{name}: killed {_where(cut)}, started again")
 

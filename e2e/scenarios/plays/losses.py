@@ -175,9 +175,7 @@ def controller_down(stage: Stage) -> None:
 def preempted(stage: Stage) -> None:
     """A cluster preempted while it grows lets go of everything, and comes back."""
     stage.policy(growth={"deadline": 60})
-    stage.create(
-        WORKLOAD_PRIORITY_CLASS, {"metadata": {"name": stage.own("high")}, "value": 1000}
-    )
+    stage.create(WORKLOAD_PRIORITY_CLASS, {"metadata": {"name": stage.own("high")}, "value": 1000})
     stage.queues([("cpu", {"cpu": "9"})], preemption={"withinClusterQueue": "LowerPriority"})
     stage.pools(stage.pool(max_=1))
     grower = begin(stage, elastic_group("small", 1), running={"small": 1})
