@@ -173,3 +173,16 @@ def ray_cluster(name: str, groups: list[Obj]) -> Obj:
         },
         "spec": elastic_spec(groups),
     }
+
+
+def elastic_ray_job(
+    name: str, groups: list[Obj], *, entrypoint: str = "python -c 1", **spec: Any
+) -> Obj:
+    """A RayJob whose cluster may grow while it runs."""
+    return ray_job(
+        name,
+        entrypoint=entrypoint,
+        annotations={names.ELASTIC: "true"},
+        rayClusterSpec=elastic_spec(groups),
+        **spec,
+    )

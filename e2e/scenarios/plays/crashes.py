@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
-from e2e import installation
-from e2e.cluster.extras import CONTROLLER
 from e2e.relay import Cut, Relay
-from e2e.scenarios.manifests import job
+from e2e.scenarios.grower import Grower, begin
+from e2e.scenarios.killing import Life, through_relay
+from e2e.scenarios.manifests import elastic_group, job
 from e2e.scenarios.plays.timeouts import parked
 from e2e.scenarios.registry import scenario
 from e2e.scenarios.stage import Stage
-from taugrid_ray.kinds.resource import JOB, LEASE, WORKLOAD
+from taugrid_ray.kinds.resource import JOB, WORKLOAD
 
 
 @scenario("owner-deleted-while-controller-down", in_test=True)
@@ -37,78 +32,23 @@ def owner_deleted(stage: Stage) -> None:
         stage.delete(WORKLOAD, workload["metadata"]["name"])
 
 
-def _counts(method: str, path: str) -> bool:
-    """Every write but the lease's."""
-    return f"/{LEASE.plural}" not in path
-
-
-@contextmanager
-def _through_relay(stage: Stage) -> Iterator[Relay]:
-    """The controller talks to the API server through a relay while the block runs."""
-    cluster = stage.cluster
-    own = installation.controllers_kubeconfig(cluster)
-    relay = Relay(cluster.server, own, counts=_counts)
-    from_s = time.time()
-    cluster.stop_part(CONTROLLER.name)
-    kubeconfig = relay.write_kubeconfig(cluster.folder / f"relay-{stage.name}.kubeconfig")
-    installation.start_controller(cluster, kubeconfig=kubeconfig)
-    stage.down.append((from_s, time.time()))
-    try:
-        yield relay
-    finally:
-        cluster.kill_part(CONTROLLER.name)
-        relay.close()
-        kubeconfig.unlink()
-        installation.start_controller(cluster)
-
-
 def _life(stage: Stage, relay: Relay, name: str, cut: Cut) -> bool:
     """One gang's life with a crash at the cut: parked once, then booked, run and cleaned up.
 
     False where the life had fewer writes than that.
     """
-    died = threading.Event()
-    cluster = stage.cluster
-    from_s = time.time()
-
-    def crash() -> None:
-        cluster.kill_part(CONTROLLER.name)
-        died.set()
-
     stage.pools(stage.pool(max_=0))
     stage.wait_for("no node is there", lambda: not stage.nodes(), 30)
-    relay.arm(cut, crash)
+    life = Life(stage, relay, name, cut)
     stage.create(JOB, job(name, pods=2, seconds=1))
-
-    def restart_if_dead() -> None:
-        if died.is_set():
-            died.clear()
-            relay.arm(None, lambda: None)
-            cluster.start_part_again(CONTROLLER.name)
-            stage.down.append((from_s, time.time()))
-            stage.say(f"{name}: killed {_where(cut)}, started again")
-
-    def until(what: str, holds: Callable[[], object], timeout_s: float) -> None:
-        def holds_or_restart() -> object:
-            restart_if_dead()
-            return holds()
-
-        stage.wait_for(f"{name}: {what}", holds_or_restart, timeout_s)
-
-    until("parked once", lambda: parked(stage, name) or stage.memory(name).failures, 40)
+    life.until("parked once", lambda: parked(stage, name) or stage.memory(name).failures, 40)
     stage.pools(stage.pool())
-    until("complete", lambda: stage.job_is(JOB, name, "Complete"), 60)
-    until("nothing is left", stage.nothing_of_ours, 20)
-    writes = len(relay.writes)
+    life.until("complete", lambda: stage.job_is(JOB, name, "Complete"), 60)
+    life.until("nothing is left", stage.nothing_of_ours, 20)
+    stage.figures[f"{name}_writes"] = float(life.writes)
     stage.delete(JOB, name)
-    until("its Job is gone", lambda: stage.record.get(JOB, name, stage.namespace) is None, 30)
-    fired = any(text.startswith(f"{name}: killed") for _, text in stage.timeline)
-    stage.figures[f"{name}_writes"] = float(writes)
-    return fired
-
-
-def _where(cut: Cut) -> str:
-    return f"{'before' if cut.before else 'after'} write {cut.at}"
+    life.until("its Job is gone", lambda: stage.record.get(JOB, name, stage.namespace) is None, 30)
+    return life.has_died
 
 
 def _prepare(stage: Stage) -> None:
@@ -120,7 +60,7 @@ def _prepare(stage: Stage) -> None:
 def killed_anywhere(stage: Stage) -> None:
     """kill -9 before and after each API write of a gang's life in turn; every life ends well."""
     _prepare(stage)
-    with _through_relay(stage) as relay:
+    with through_relay(stage) as relay:
         for before in (True, False):
             at = 1
             while _life(stage, relay, f"{'before' if before else 'after'}-{at}", Cut(at, before)):
@@ -132,7 +72,48 @@ def killed_anywhere(stage: Stage) -> None:
 def killed_sampled(stage: Stage) -> None:
     """kill -9 at four sampled API writes of a gang's life; every life ends well."""
     _prepare(stage)
-    with _through_relay(stage) as relay:
+    with through_relay(stage) as relay:
         for at, before in ((2, True), (2, False), (3, False), (5, True)):
             name = f"{'before' if before else 'after'}-{at}"
             stage.expect(_life(stage, relay, name, Cut(at, before)), f"{name} did not crash")
+
+
+@scenario("controller-killed-between-any-two-growth-calls")
+def killed_growing(stage: Stage) -> None:
+    """kill -9 before and after each write of a growth granted and one refused; nothing is hurt."""
+    stage.policy(growth={"deadline": 3, "cooldown": {"baseSeconds": 2, "maxSeconds": 2}})
+    stage.queues()
+    stage.pools(stage.pool(max_=5))
+    grower = begin(stage, elastic_group("small", 1), running={"small": 1})
+    first = {p.meta.uid for p in grower.pods()}
+    with through_relay(stage) as relay:
+        for before in (True, False):
+            at = 1
+            while _growing(stage, relay, grower, Cut(at, before), first):
+                at += 1
+            stage.expect(at > 8, f"a life of only {at - 1} writes: the relay did not see them")
+
+
+def _growing(stage: Stage, relay: Relay, grower: Grower, cut: Cut, first: set[str]) -> bool:
+    """From one worker to three and back, then a wish that is refused; the first pods live on."""
+    name = f"{'before' if cut.before else 'after'}-{cut.at}"
+    stage.pools(stage.pool(max_=5))
+    life = Life(stage, relay, name, cut)
+    grower.wish(small=3)
+    life.until("three run", lambda: grower.running("small") == 3, 60)
+    life.until("the growth is settled", grower.is_settled, 30)
+    extra = [p.meta.name for p in grower.pods("small") if p.meta.uid not in first]
+    grower.shrink("small", extra, 1)
+    life.until("one runs", lambda: len(grower.pods("small")) == 1, 30)
+    life.until("it is remembered", lambda: grower.memory().group("small").admitted == 1, 10)
+    stage.pools(stage.pool(max_=1))
+    life.until("one node is left", lambda: len(stage.nodes()) == 1, 60)
+    grower.wish(small=8)
+    life.until("refused", grower.needs_withdrawal, 40)
+    grower.withdraw()
+    life.until("the slice is what it was", grower.is_settled, 30)
+    life.until("the limit is given back", lambda: grower.most() == 10, 20)
+    stage.figures[f"{name}_writes"] = float(life.writes)
+    lost = first - {p.meta.uid for p in grower.pods()}
+    stage.expect(not lost, f"{name}: {len(lost)} of the first pods are gone")
+    return life.has_died

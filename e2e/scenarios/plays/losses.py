@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from e2e.scenarios.grower import Grower, asked, asked_now, begin, same_pods, start
-from e2e.scenarios.manifests import elastic_group, job
+from e2e.scenarios.manifests import elastic_group, elastic_ray_job, job
 from e2e.scenarios.registry import scenario
 from e2e.scenarios.stage import Stage
 from taugrid_ray import names
+from taugrid_ray.kinds.meta import parse_meta
 from taugrid_ray.kinds.pod import parse_pod
 from taugrid_ray.kinds.resource import (
     CLUSTER_QUEUE,
     JOB,
     POD,
+    RAY_CLUSTER,
+    RAY_JOB,
     WORKLOAD_PRIORITY_CLASS,
     Obj,
 )
@@ -192,6 +195,38 @@ def preempted(stage: Stage) -> None:
         "it runs again, at the size it asks for", lambda: grower.running("small") == 4, 90
     )
     stage.wait_for("nothing is left of it", grower.is_settled, 20)
+
+
+@scenario("grown-then-preempted-comes-back")
+def comes_back(stage: Stage) -> None:
+    """A RayJob that has grown and is preempted starts again with the size it was submitted with."""
+    stage.policy(growth={"deadline": 60})
+    stage.create(WORKLOAD_PRIORITY_CLASS, {"metadata": {"name": stage.own("high")}, "value": 1000})
+    stage.queues([("cpu", {"cpu": "9"})], preemption={"withinClusterQueue": "LowerPriority"})
+    stage.pools(stage.pool(max_=5))
+    stage.create(RAY_JOB, elastic_ray_job("train", [elastic_group("small", 1)]))
+    first = stage.wait_for("its cluster is there", lambda: _cluster_of(stage, ""), 30)
+    grower = Grower(stage, first)
+    stage.wait_for("one worker runs", lambda: grower.running("small") == 1, 60)
+    grower.wish(small=4)
+    stage.wait_for("four run", lambda: grower.running("small") == 4, 60)
+    high = job("high", pods=2, cpu="4")
+    high["metadata"]["labels"][PRIORITY] = stage.own("high")
+    stage.create(JOB, high)
+    stage.wait_for(
+        "it is preempted", lambda: not stage.record.get(RAY_CLUSTER, first, stage.namespace), 60
+    )
+    stage.wait_for("the high Job is complete", lambda: stage.job_is(JOB, "high", "Complete"), 60)
+    second = stage.wait_for("it has a new cluster", lambda: _cluster_of(stage, first), 60)
+    again = Grower(stage, second)
+    stage.wait_for("one worker runs, as submitted", lambda: again.running("small") == 1, 60)
+    stage.expect(len(again.pods("small")) == 1, "no more than one worker was submitted")
+    stage.wait_for("nothing is left", stage.nothing_of_ours, 20)
+
+
+def _cluster_of(stage: Stage, other_than: str) -> str:
+    names_ = [parse_meta(o).name for o in stage.record.all(RAY_CLUSTER, stage.namespace)]
+    return next((n for n in names_ if n != other_than), "")
 
 
 PRIORITY = "kueue.x-k8s.io/priority-class"
