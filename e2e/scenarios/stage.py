@@ -302,12 +302,13 @@ class Stage:
 
     def close(self) -> list[str]:
         """Take everything of this scenario away; what is still there after a minute, as text."""
-        self.pools()
         for kind in (kinds.JOB, kinds.RAY_JOB, kinds.RAY_CLUSTER):
             for obj in list_all(self.api, kind, self.namespace):
                 self._gone(kind, obj["metadata"]["name"], self.namespace)
         self.record.wait_until(lambda: not self._left(), 20.0)
         left = self._left()
+        # Not before: a pod whose node went first waits for somebody to say that it has ended.
+        self.pools()
         for node in [*self.record.all(kinds.NODE)]:
             if parse_meta(node).labels.get("pool", "").startswith(f"{self.name}-"):
                 self._gone(kinds.NODE, parse_meta(node).name, None)
