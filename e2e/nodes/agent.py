@@ -22,12 +22,13 @@ from e2e.cluster.processes import MARKER
 from e2e.nodes import host, node, status
 from e2e.nodes.addresses import Addresses, Subnet
 from e2e.nodes.container import NODES_MARKER
+from e2e.nodes.ground import Ground
 from e2e.nodes.kubelet import Found, Server
 from e2e.nodes.lifecycle import Backoff
 from e2e.nodes.logs import LogFile, last_log
 from e2e.nodes.names_book import NamesBook
 from e2e.nodes.sandbox import Network
-from e2e.nodes.worker import Changed, Gone, Ground, Worker
+from e2e.nodes.worker import Changed, Gone, Worker
 from taugrid_ray.errors import NotFound, TaugridError
 from taugrid_ray.kinds import fields
 from taugrid_ray.kinds.resource import ENDPOINTS, NODE, POD, SERVICE, Obj, Resource

@@ -38,8 +38,8 @@ from taugrid_ray.kinds import fields
 from taugrid_ray.kinds.resource import Obj
 
 if TYPE_CHECKING:
+    from e2e.nodes.ground import Ground
     from e2e.nodes.sandbox import Sandbox
-    from e2e.nodes.worker import Ground
 
 START_S = 30.0
 LAST_WORDS_MAX = 4096

@@ -12,7 +12,6 @@ import logging
 import queue
 import shutil
 from collections.abc import Mapping
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
@@ -21,19 +20,18 @@ from e2e.nodes import lifecycle, status
 from e2e.nodes.addresses import NoAddressLeft
 from e2e.nodes.attempt import Answered, Attempt, Ended, Starter
 from e2e.nodes.environment import ConfigError, Surroundings
+from e2e.nodes.ground import Ground
 from e2e.nodes.hosts import Self, aliases, hostname_of
-from e2e.nodes.lifecycle import Backoff, Plan, Record
+from e2e.nodes.lifecycle import Plan, Record
 from e2e.nodes.logs import LogFile
-from e2e.nodes.names_book import NamesBook
 from e2e.nodes.probes import Kind, Verdict
-from e2e.nodes.sandbox import Network, Sandbox, SandboxError
+from e2e.nodes.sandbox import Sandbox, SandboxError
 from e2e.nodes.volumes import Made, VolumeError, make_volumes, memory_sizes, renewed
 from taugrid_ray.errors import ApiError, Conflict, NotFound, Unreachable
 from taugrid_ray.kinds import fields
 from taugrid_ray.kinds.meta import parse_meta, time_at
 from taugrid_ray.kinds.resource import POD, Obj
-from taugrid_ray.kube.api import KubeApi, Patch
-from taugrid_ray.kube.clock import Clock
+from taugrid_ray.kube.api import Patch
 
 log = logging.getLogger(__name__)
 
@@ -43,34 +41,6 @@ DEADLINE = (
     "DeadlineExceeded",
     "Pod was active on the node longer than the specified deadline",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """What all pods of an agent stand on."""
-
-    api: KubeApi
-    clock: Clock
-    folder: Path
-    network: Network
-    names: NamesBook
-    executor: Executor
-    """For probes and hooks."""
-    base_env: Mapping[str, str]
-    """What an image would set: the path to Python and Ray above all."""
-    service_env: Mapping[str, str]
-    process_env: Mapping[str, str]
-    """Of the processes around a container: the launcher and the sandbox."""
-    backoff: Backoff
-    max_grace_s: float | None = None
-
-    @property
-    def run_folder(self) -> Path:
-        return self.folder / "run"
-
-    @property
-    def host_ip(self) -> str:
-        return str(self.network.addresses.subnet.bridge)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from e2e.scenarios.manifests import ray_cluster
+from e2e.scenarios.manifests import elastic_group, on, ray_cluster
 from e2e.scenarios.stage import Stage
 from taugrid_ray import names
 from taugrid_ray.growth_memory import GrowthMemory, parse_growth_memory
@@ -149,6 +149,19 @@ def begin(stage: Stage, *groups: Obj, running: dict[str, int]) -> Grower:
     )
     stage.wait_for("the first booking is used up", grower.is_settled, 20)
     return grower
+
+
+def start_on_two_pools(stage: Stage) -> Grower:
+    """Group `small` with a worker on pool a, group `big` with none on pool b, which has no room."""
+    stage.policy(growth={"deadline": 60})
+    stage.queues([("a", {"cpu": "20"}), ("b", {"cpu": "20"})])
+    stage.pools(stage.pool("a"), stage.pool("b", max_=0))
+    return begin(
+        stage,
+        on(elastic_group("small", 1), {"pool": stage.own("a")}),
+        on(elastic_group("big", 0), {"pool": stage.own("b")}),
+        running={"small": 1},
+    )
 
 
 @contextmanager

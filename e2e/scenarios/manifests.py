@@ -186,3 +186,8 @@ def elastic_ray_job(
         rayClusterSpec=elastic_spec(groups),
         **spec,
     )
+
+
+def on(group: Obj, selector: dict[str, str]) -> Obj:
+    group["template"]["spec"]["nodeSelector"] = selector
+    return group

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from e2e.scenarios.grower import Grower, asked, begin, is_booked, same_pods, start
+from e2e.scenarios.grower import (
+    Grower,
+    asked,
+    is_booked,
+    same_pods,
+    start,
+    start_on_two_pools,
+)
 from e2e.scenarios.manifests import elastic_group
-from e2e.scenarios.plays.pools import on
 from e2e.scenarios.registry import scenario
 from e2e.scenarios.stage import Stage
 
@@ -57,15 +63,7 @@ def two_groups(stage: Stage) -> None:
 @scenario("growth-two-pools")
 def two_pools(stage: Stage) -> None:
     """Two groups of two pools grow in one wish: a request each, and none starts before both."""
-    stage.policy(growth={"deadline": 60})
-    stage.queues([("a", {"cpu": "20"}), ("b", {"cpu": "20"})])
-    stage.pools(stage.pool("a"), stage.pool("b", max_=0))
-    grower = begin(
-        stage,
-        on(elastic_group("small", 1), {"pool": stage.own("a")}),
-        on(elastic_group("big", 0), {"pool": stage.own("b")}),
-        running={"small": 1},
-    )
+    grower = start_on_two_pools(stage)
     with same_pods(grower):
         grower.wish(small=3, big=2)
         stage.wait_for("two requests exist", lambda: len(stage.requests()) == 2, 20)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from e2e.scenarios.manifests import ray_job, worker_group
+from e2e.scenarios.manifests import on, ray_job, worker_group
 from e2e.scenarios.plays.timeouts import holds_no_quota, parked
 from e2e.scenarios.registry import scenario
 from e2e.scenarios.stage import Stage
 from taugrid_ray import names
 from taugrid_ray.kinds.conditions import is_true
 from taugrid_ray.kinds.resource import RAY_JOB, Obj
-
-
-def on(group: Obj, selector: dict[str, str]) -> Obj:
-    group["template"]["spec"]["nodeSelector"] = selector
-    return group
+from taugrid_ray.kinds.workload import CheckState
 
 
 def two_pool_queues(stage: Stage) -> None:
@@ -69,6 +65,31 @@ def _booked(stage: Stage) -> list[str]:
 
 def _running(stage: Stage) -> int:
     return sum(1 for p in stage.pods() if p.get("status", {}).get("phase") == "Running")
+
+
+@scenario("booking-expires-while-waiting")
+def booking_expires(stage: Stage) -> None:
+    """A booking that runs out while a sibling waits is asked again in the same attempt."""
+    stage.policy()
+    two_pool_queues(stage)
+    stage.pools(stage.pool("a"), stage.pool("b", max_=0), bookingSeconds=5)
+    stage.create(RAY_JOB, two_pool_ray_job(stage))
+    stage.wait_for("two requests exist", lambda: len(stage.requests()) == 2)
+    again = stage.wait_for(
+        "the expired booking is asked again",
+        lambda: [r for r in stage.requests() if r.label(names.SERIAL) == "2"],
+    )[0]
+    stage.expect(again.label(names.ATTEMPT) == "1", "it must be the same attempt")
+    marks = {r.meta.annotations[names.ASKED_AT] for r in stage.requests()}
+    stage.expect(len(marks) == 1, f"the provision clock must go on, found {sorted(marks)}")
+    stage.wait_for("the old request is gone", lambda: len(stage.requests()) == 2, 10)
+    stage.pools(stage.pool("a"), stage.pool("b"), bookingSeconds=60)
+    stage.wait_for("all is booked", lambda: _ready(stage, "train"), 30)
+
+
+def _ready(stage: Stage, name: str) -> bool:
+    check = stage.our_check(name)
+    return check is not None and check.state is CheckState.READY
 
 
 def static_head(stage: Stage) -> None:

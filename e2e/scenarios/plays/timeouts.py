@@ -154,33 +154,6 @@ def second_step_served(stage: Stage) -> None:
     stage.wait_for("the Job is complete", lambda: stage.job_is(JOB, "train", "Complete"), 60)
 
 
-@scenario("booking-expires-while-waiting")
-def booking_expires(stage: Stage) -> None:
-    """A booking that runs out while a sibling waits is asked again in the same attempt."""
-    from e2e.scenarios.plays.pools import two_pool_queues, two_pool_ray_job
-
-    stage.policy()
-    two_pool_queues(stage)
-    stage.pools(stage.pool("a"), stage.pool("b", max_=0), bookingSeconds=5)
-    stage.create(RAY_JOB, two_pool_ray_job(stage))
-    stage.wait_for("two requests exist", lambda: len(stage.requests()) == 2)
-    again = stage.wait_for(
-        "the expired booking is asked again",
-        lambda: [r for r in stage.requests() if r.label(names.SERIAL) == "2"],
-    )[0]
-    stage.expect(again.label(names.ATTEMPT) == "1", "it must be the same attempt")
-    marks = {r.meta.annotations[names.ASKED_AT] for r in stage.requests()}
-    stage.expect(len(marks) == 1, f"the provision clock must go on, found {sorted(marks)}")
-    stage.wait_for("the old request is gone", lambda: len(stage.requests()) == 2, 10)
-    stage.pools(stage.pool("a"), stage.pool("b"), bookingSeconds=60)
-    stage.wait_for("all is booked", lambda: _ready(stage, "train"), 30)
-
-
-def _ready(stage: Stage, name: str) -> bool:
-    check = stage.our_check(name)
-    return check is not None and check.state is CheckState.READY
-
-
 @scenario("missing-pod-template")
 def missing_pod_template(stage: Stage) -> None:
     """A request whose template somebody deleted fails at once; the next attempt succeeds."""
