@@ -51,6 +51,8 @@ def lines_of(seen: Observed, state: JobState, now_s: float) -> list[str]:
     since = f", {ago(now_s - state.since_s)}" if state.since_s else ""
     lines = [f"{state.ref.shown}: {stage} ({state.reason}{since})", f"  {state.sentence}"]
     rows = [("queue", state.queue or "none"), ("attempt", str(state.attempt))]
+    if state.growth:
+        rows.append(("growth", state.growth))
     rows += [("capacity", words) for words in _requests(seen)]
     if state.pods is not None:
         counts = state.pods

@@ -52,6 +52,8 @@ class JobState:
     """When this stage began, seconds since the epoch."""
     until_s: float | None = None
     """When this stage ends by itself, where somebody set a moment."""
+    growth: str = ""
+    """Of a job that runs: what its wish for more workers waits for; "" where there is none."""
     queue: str = ""
     pods: PodCounts | None = PodCounts()
     unavailable: Mapping[Part, str] = field(default_factory=dict)

@@ -84,6 +84,7 @@ def _state(seen: Observed, state: JobState) -> Obj:
         "hint": state.hint,
         "outcome": state.outcome.value if state.outcome is not None else "",
         "attempt": state.attempt,
+        "growth": state.growth,
         "queue": state.queue,
         "since": _at(state.since_s),
         "until": _at(state.until_s),

@@ -15,7 +15,7 @@ from taugrid_ray import names
 from taugrid_ray.jobs import starting, waiting
 from taugrid_ray.jobs.model import JobState, Outcome, PodCounts
 from taugrid_ray.jobs.observed import JobRef, Observed, Part
-from taugrid_ray.jobs.slices import current_workload
+from taugrid_ray.jobs.slices import current_workload, growth_of
 from taugrid_ray.kinds import workload as wl
 from taugrid_ray.kinds.conditions import find
 from taugrid_ray.kinds.job import Job
@@ -44,6 +44,7 @@ def state_of(seen: Observed, now_s: float) -> JobState:
     return replace(
         found,
         attempt=max(1, memory.failures + 1 if attempt is None else attempt),
+        growth=growth_of(seen.workloads or ()) if found.stage is Stage.RUNNING else "",
         queue=_queue(job, workload),
         pods=_counts(seen, workload),
         unavailable=dict(seen.unavailable),

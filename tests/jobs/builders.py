@@ -129,9 +129,10 @@ def workload(
     name: str = "",
     created_s: float = 1.0,
     finalizers: Iterable[str] = (),
+    replaces: str = "",
 ) -> Obj:
     """told: its conditions. counts: what was assigned, by pod set; default: the Job's pods once
-    quota is reserved."""
+    quota is reserved. replaces: namespace/name of the slice it takes the place of."""
     meta = owner["metadata"]
     reserved = (told or {}).get("QuotaReserved")
     reserved = reserved[0] if isinstance(reserved, tuple) else reserved
@@ -152,7 +153,10 @@ def workload(
             **_meta(uid, f"{uid}-uid"),
             "creationTimestamp": at(created_s),
             "labels": {names.JOB_UID: meta["uid"]},
-            "annotations": {names.MEMORY: format_memory(memory)} if memory else {},
+            "annotations": {
+                **({names.MEMORY: format_memory(memory)} if memory else {}),
+                **({names.SLICE_FOR: replaces} if replaces else {}),
+            },
             "ownerReferences": [
                 {
                     "apiVersion": owner["apiVersion"],

@@ -8,6 +8,7 @@ from taugrid_ray import sentences
 from taugrid_ray.jobs.model import JobState, Outcome
 from taugrid_ray.jobs.observed import Observed, Part
 from taugrid_ray.jobs.state import state_of
+from taugrid_ray.kinds.resource import Obj
 from taugrid_ray.memory import Memory, Pause
 from taugrid_ray.reasons import Reason, Stage
 from tests.jobs.builders import (
@@ -26,6 +27,7 @@ from tests.jobs.builders import (
 )
 
 GANG = sentences.size([("gpu", 3)])
+GROWING = sentences.growing(sentences.size([("gpu", 2)]), 1, "", T0 + 900)
 ASKED = sentences.requested(GANG, "attempt 1 of 3", T0 + 900)
 NO_ROOM = sentences.waiting(GANG, "attempt 1 of 3", "no node fits.", T0 + 900)
 BOOKED = sentences.booked(GANG)
@@ -253,6 +255,31 @@ def test_before_the_end(found: Observed, stage: Stage, reason: str, sentence: st
     assert (state.stage, state.reason, state.sentence) == (stage, reason, sentence)
     assert state.outcome is None
     assert not state.is_final
+
+
+@pytest.mark.parametrize(
+    ("told", "checks", "want"),
+    [
+        pytest.param(NO_QUOTA, [], "a larger slice waits for quota", id="no quota"),
+        pytest.param(
+            RESERVED, [check()], "a larger slice has quota and waits for its capacity", id="asked"
+        ),
+        pytest.param(
+            RESERVED, [check(message=GROWING.sentence)], GROWING.sentence, id="in the same words"
+        ),
+        pytest.param(ADMITTED, [check(state="Ready")], "", id="granted"),
+    ],
+)
+def test_growth_is_told_beside_the_state(
+    told: dict[str, str], checks: list[Obj], want: str
+) -> None:
+    runs = ray_job(suspend=False, deployment="Running", program="RUNNING")
+    old = workload(RAY, told={**ADMITTED, "Finished": "True"}, name="old")
+    slice_ = workload(
+        RAY, told=told, checks=checks, name="slice", created_s=9.0, replaces="default/old"
+    )
+    state = _state(seen(runs, old, slice_))
+    assert (state.stage, state.growth) == (Stage.RUNNING, want)
 
 
 def test_parked_says_why_and_until_when_as_the_controller_announced_it() -> None:
