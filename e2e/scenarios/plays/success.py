@@ -69,9 +69,9 @@ def rayjob_success(stage: Stage) -> None:
     stage.wait_for("two nodes are there", lambda: len(stage.nodes()) == 2)
     stage.wait_for("head and workers run", lambda: len(_ray_pods(stage)) == 3, SLOW_S)
     workers = _ray_pods(stage, "worker")
-    submitter = stage.wait_for("the submitter runs", lambda: _submitter(stage), SLOW_S)
+    submitter = stage.wait_for("the submitter runs", lambda: submitter(stage), SLOW_S)
     said = follow_logs(stage.cluster, stage.namespace, submitter, timeout_s=SLOW_S)
-    stage.wait_for("the RayJob is SUCCEEDED", lambda: _job_status(stage) == "SUCCEEDED", SLOW_S)
+    stage.wait_for("the RayJob is SUCCEEDED", lambda: job_status(stage) == "SUCCEEDED", SLOW_S)
     stage.expect(f"ran on {' '.join(workers)}" in said, f"not on {workers}: {said[-2000:]}")
     stage.expect("CPUs 0 1 1" in said, f"Ray saw other CPUs than its pods have: {said[-2000:]}")
     stage.say(f"it ran on both workers: {' '.join(workers)}")
@@ -86,7 +86,7 @@ SLOW_S = 300.0
 """Ray starts in half a minute on two idle cores, and in minutes on busy ones."""
 
 
-def _job_status(stage: Stage) -> str:
+def job_status(stage: Stage) -> str:
     """Fails the scenario where Ray says that the job did: it will not get better."""
     found = stage.record.get(RAY_JOB, "train", stage.namespace)
     if found is None:
@@ -103,6 +103,6 @@ def _ray_pods(stage: Stage, *roles: str) -> list[str]:
     return sorted(p.meta.name for p in pods if p.meta.labels.get(RAY_NODE_TYPE) in wanted)
 
 
-def _submitter(stage: Stage) -> str:
+def submitter(stage: Stage) -> str:
     pods = [p for p in map(parse_pod, stage.pods()) if RAY_NODE_TYPE not in p.meta.labels]
     return next((p.meta.name for p in pods if p.phase in (RUNNING, SUCCEEDED)), "")
