@@ -1,0 +1,1 @@
+"""Growth: what is decided about a Ray cluster that runs."""
