@@ -37,7 +37,11 @@ def parse_admission_check(obj: Obj) -> AdmissionCheck:
 
 @dataclass(frozen=True, slots=True)
 class ClusterQueue:
-    meta: ObjectMeta
+    """Without its version: Kueue writes the status at every admission, and nobody here reads it, so
+    such a change must look like none.
+    """
+
+    name: str
     on_flavors: Mapping[str, tuple[str, ...]]
     """Check name -> the flavors it applies to; an empty tuple means all."""
 
@@ -45,21 +49,21 @@ class ClusterQueue:
 def parse_cluster_queue(obj: Obj) -> ClusterQueue:
     rules = fields.objects(obj, "spec", "admissionChecksStrategy", "admissionChecks")
     return ClusterQueue(
-        meta=parse_meta(obj),
+        name=parse_meta(obj).name,
         on_flavors={fields.text(r, "name"): fields.strings(r, "onFlavors") for r in rules},
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceFlavor:
-    meta: ObjectMeta
+    name: str
     node_labels: Mapping[str, str]
     tolerations: tuple[Obj, ...]
 
 
 def parse_resource_flavor(obj: Obj) -> ResourceFlavor:
     return ResourceFlavor(
-        meta=parse_meta(obj),
+        name=parse_meta(obj).name,
         node_labels=fields.string_map(obj, "spec", "nodeLabels"),
         tolerations=fields.objects(obj, "spec", "tolerations"),
     )
