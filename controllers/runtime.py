@@ -36,6 +36,9 @@ PERFORMERS = 16
 IDLE_S = 5.0
 DRAIN = 500
 """Messages taken from the inbox before the queue is served."""
+NEWS_PATIENCE_S = 30.0
+NEWS_BUSY = 4
+"""Gangs with a call under way; fewer are no burst."""
 NEWS_MAX = 10_000
 STALL_S = 60.0
 """A loop that has not turned for so long is not alive."""
@@ -198,12 +201,21 @@ class Runtime:
 
     def _tell_news(self) -> None:
         while (news := self._news.get()) is not None:
+            self._let_gangs_first(news)
             try:
                 perform(news, self._api, identity=self._identity)
                 self.metrics.actions.labels("Announce", "ok").inc()
             except TaugridError as error:
                 self.metrics.actions.labels("Announce", type(error).__name__).inc()
                 logger.warning("an event could not be written: %s", error.message)
+
+    def _let_gangs_first(self, news: Announce) -> None:
+        """An event bears the time of what it tells, so it may come late: not before gangs that wait
+        for a call, but never later than half a minute."""
+        until_s = news.now_s + NEWS_PATIENCE_S
+        while self.loop.queue.busy > NEWS_BUSY and self._clock.now_s() < until_s:
+            if self._stop.wait(0.1):
+                return
 
     def _perform(self, work: Work) -> None:
         written: list[Written] = []
