@@ -51,9 +51,15 @@ CASES: dict[int, Case] = {
         (f"{GROUPS}::test_pods_of_a_group", f"{GROUPS}::test_refuses_a_group", SUMS),
     ),
     2: Case(
-        "the check of a slice of a job that runs is never answered by asking for the whole count",
-        (f"{REQUESTS}::test_2_growth_of_what_runs_is_not_asked_as_if_nothing_ran", SUMS),
-        why_not="growth itself (the delta, and a newer wish) is not decided by this version",
+        "a slice of a job that runs is answered by asking for what is new alone, and a newer wish "
+        "counts what is booked",
+        (
+            f"{REQUESTS}::test_2_growth_of_what_runs_is_not_asked_as_if_nothing_ran",
+            "tests/growth/test_decide.py::test_asks",
+            "tests/growth/test_decide.py::test_a_larger_wish_counts_what_is_booked",
+            "growth-delta-only",
+            SUMS,
+        ),
     ),
     3: Case(
         "the booking's name goes on pods through Kueue's updates, never into an elastic template; "
