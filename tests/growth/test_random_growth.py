@@ -93,6 +93,7 @@ class Growing(RuleBasedStateMachine):
         return cluster.looks(current=parse_workload(workload))
 
     def act(self, at_most: int = 99) -> int:
+        self.note_started()
         actions = [
             a for a in self.seen().decides(self.now_s).actions if not isinstance(a, Announce)
         ]
@@ -188,6 +189,10 @@ class Growing(RuleBasedStateMachine):
         for found in self.workers:
             if not found.we_hold and not found.kueue_holds:
                 found.node = found.node or "n"
+        self.note_started()
+
+    def note_started(self) -> None:
+        """All that is admitted runs: from now on a missing one is a lost one."""
         if not any(w.we_hold for w in self.workers) and len(self.workers) >= self.count:
             self.started = max(self.started, self.count)
 
