@@ -95,6 +95,8 @@ class PodRelease:
     pod: Target
     gate_index: int | None
     """None for a pod that never had our gate, such as the head."""
+    had_notes: bool
+    """Does the pod have annotations at all? A JSON patch must know."""
     workload_uid: str
     booking: str = ""
     class_name: str = ""

@@ -108,16 +108,20 @@ def _release(pods: tuple[PodRelease, ...], api: KubeApi) -> tuple[Written, ...]:
             return None
 
     with ThreadPoolExecutor(min(RELEASERS, len(pods)), thread_name_prefix="release") as pool:
-        return tuple(w for w in pool.map(one, pods) if w is not None)
+        each = [pool.submit(one, pod) for pod in pods]
+    # Another error is raised, but only once every pod has been tried.
+    return tuple(w for found in each if (w := found.result()) is not None)
 
 
 def _release_patch(pod: PodRelease) -> list[Obj]:
     notes = {names.CONSUME: pod.booking, names.CONSUME_CLASS: pod.class_name}
-    stamped = [
+    stamped: list[Obj] = [
         {"op": "add", "path": f"/metadata/annotations/{_pointer(key)}", "value": value}
         for key, value in notes.items()
         if pod.booking
     ]
+    if stamped and not pod.had_notes:
+        stamped.insert(0, {"op": "add", "path": "/metadata/annotations", "value": {}})
     return [
         {"op": "test", "path": "/metadata/resourceVersion", "value": pod.pod.version},
         *_gate_off(pod.gate_index),

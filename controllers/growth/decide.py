@@ -9,7 +9,7 @@ that were lost come back without asking.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from controllers.actions import (
     Action,
@@ -40,12 +40,15 @@ from taugrid_ray.kinds.provisioning_request import ProvisioningRequest
 from taugrid_ray.kinds.raycluster import RayCluster
 from taugrid_ray.kinds.resource import POD_TEMPLATE, PROVISIONING_REQUEST
 from taugrid_ray.kinds.workload import CheckState, Workload
+from taugrid_ray.reasons import Reason
 from taugrid_ray.sentences import Told
 from taugrid_ray.verdict import Verdict, answer_of
 
 QUIET_S = 2.0
 """A wish that is booked sooner is not worth a word on the check."""
 REFUSED_RETRY_S = 30.0
+MAKING_S = 5.0
+"""How long after the deadline a refused wish still waits for KubeRay to make its pods."""
 
 
 def decide(seen: SeenGrowth, now_s: float) -> Decision:
@@ -91,8 +94,14 @@ class _Growth:
     now_s: float
 
     def decide(self) -> Decision:
-        seen, now_s = self.seen, self.now_s
         known = self.memory or GrowthMemory()
+        found = self._decide(known)
+        due_s = [g.clamp.until_s for g in known.groups.values() if g.clamp is not None]
+        wake_s = min(due_s) - self.now_s if due_s else None
+        return replace(found, wake_after_s=_sooner(found.wake_after_s, wake_s))
+
+    def _decide(self, known: GrowthMemory) -> Decision:
+        seen, now_s = self.seen, self.now_s
         change = limits.give_back(Change(known), self.cluster, self._cooled(known))
         tallies = tally(seen, self.cluster, self.current, change.memory)
         if change.groups:
@@ -150,17 +159,23 @@ class _Growth:
         )
         until_s = asked_at_s + policy.growth.deadline
         refused = self._refused(asked, until_s, policy)
-        if refused:
-            return self._lower(change, policy, growing, refused)
+        losing = tuple(t for t in growing if t.group.pod_set in refused)
+        # A limit that is lowered while KubeRay still makes pods confuses Ray.
+        may_lower = all(t.all_exist for t in losing) or now_s >= until_s + MAKING_S
+        if losing and may_lower:
+            return self._lower(change, policy, losing, refused)
         kept = tuple(a.request for a in asked if a.request is not None)
         going = self._let_go(change, ours, others, with_bookings=not growing, kept=kept)
         held = self._withdraw_late(change, clamped)
         wakes = [going.wake_after_s, held.wake_after_s]
         actions = (*going.actions, *held.actions)
+        if losing:
+            said = self._say(refused[losing[0].group.pod_set], warning=True)
+            return _joined(actions, said, [*wakes, 1.0])
         if growing:
             more = self._ask_and_wait(asked, growing, asked_at_s, until_s)
             return _joined(actions, more.actions, [*wakes, more.wake_after_s])
-        return _joined(actions, self._ready(covered, ours, clamped), wakes)
+        return _joined(actions, self._ready(memory, covered, ours, clamped), wakes)
 
     # Asking
 
@@ -191,13 +206,9 @@ class _Growth:
         self,
         change: Change,
         policy: CapacityPolicySpec,
-        growing: tuple[GroupTally, ...],
+        losing: tuple[GroupTally, ...],
         refused: Mapping[str, Told],
     ) -> Decision:
-        losing = tuple(t for t in growing if t.group.pod_set in refused)
-        if not all(t.all_exist for t in losing):
-            # KubeRay is still making pods; each of them wakes this key.
-            return Decision(wake_after_s=1.0)
         news: list[Action] = []
         for t in losing:
             why = refused[t.group.pod_set]
@@ -213,6 +224,9 @@ class _Growth:
                 at_s=self.now_s,
                 pause_s=pause_s,
             )
+            if not self.cluster.is_autoscaling:
+                # Nobody else withdraws, and KubeRay would delete any pods above the limit.
+                change = limits.withdraw(change, t)
             news.append(self._announce(told, warning=True))
         return Decision((*change.action(self.cluster, self.memory), *news))
 
@@ -260,11 +274,7 @@ class _Growth:
             Unstamp(Target(p.meta.namespace, p.meta.name, p.meta.uid, p.meta.resource_version))
             for p in lost_bookings(self.seen)
         )
-        if (
-            self.current.is_true(wl.ADMITTED)
-            and not any(t.gated for t in ours)
-            and all(t.running >= t.wanted for t in ours)
-        ):
+        if self.current.is_true(wl.ADMITTED) and all(t.running >= t.wanted for t in ours):
             change = limits.started(change, ours)
         useful = (*kept, *(r for r in self.seen.requests if self._is_useful(r, ours)))
         return Decision(
@@ -295,7 +305,6 @@ class _Growth:
         for t in clamped:
             held = change.memory.group(t.group.name).clamp
             assert held is not None
-            wake_s = _sooner(wake_s, held.until_s - self.now_s)
             if t.delta == 0:
                 continue
             left_s = held.at_s + limits.GRACE_S - self.now_s
@@ -316,15 +325,20 @@ class _Growth:
 
     def _ready(
         self,
+        memory: GrowthMemory,
         covered: Mapping[str, CoveredPodSet],
         ours: tuple[GroupTally, ...],
         clamped: tuple[GroupTally, ...],
     ) -> tuple[Action, ...]:
         """All that is wanted is booked or runs. Groups that were refused hold it up until the
-        autoscaler has withdrawn, unless booked workers wait behind them."""
-        if any(t.delta > 0 for t in clamped) and not any(t.booked for t in ours):
-            return ()
+        autoscaler has withdrawn, unless booked or lost workers wait behind them."""
+        waiting = [t for t in clamped if t.delta > 0]
         booked = [(t, covered[t.group.pod_set]) for t in ours if t.booked]
+        if waiting and not booked:
+            if not self._somebody_waits_behind():
+                return ()
+            held = memory.group(waiting[0].group.name).clamp
+            return self._set_ready(Told(Reason.GROWTH_REFUSED, held.message if held else ""))
         if not booked:
             return self._set_ready(sentences.growth_settled())
         pools: dict[str, int] = {}
@@ -374,9 +388,7 @@ class _Growth:
     def _explain_only(
         self, change: Change, tallies: tuple[GroupTally, ...], told: Told
     ) -> Decision:
-        going = self._let_go(
-            change, tallies, (), with_bookings=False, kept=tuple(self.seen.requests)
-        )
+        going = self._let_go(change, tallies, (), with_bookings=False, kept=())
         return Decision((*going.actions, *self._say(told, warning=True)))
 
     def _given_back(self) -> tuple[Action, ...]:

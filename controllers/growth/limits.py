@@ -102,7 +102,7 @@ def withdraw(change: Change, t: GroupTally) -> Change:
     replicas = max(t.floor_replicas, group.min_replicas)
     if replicas >= group.replicas:
         return change
-    surplus = _whole_replicas(t.gated, (group.replicas - replicas) * group.num_of_hosts)
+    surplus = _whole_replicas(t, (group.replicas - replicas) * group.num_of_hosts)
     return replace(
         change,
         groups=(
@@ -117,14 +117,28 @@ def withdraw(change: Change, t: GroupTally) -> Change:
     )
 
 
-def _whole_replicas(gated: tuple[Pod, ...], count: int) -> list[str]:
-    """Names of the newest gated pods, `count` at most; one name stands for its whole replica."""
-    newest = list(reversed(gated))[:count]
-    of_replica: dict[str, str] = {}
-    for pod in newest:
-        replica = pod.meta.labels.get(names.RAY_REPLICA, pod.meta.name)
-        of_replica.setdefault(replica, pod.meta.name)
-    return list(of_replica.values())
+def _whole_replicas(t: GroupTally, pods: int) -> list[str]:
+    """Names of waiting pods, `pods` at most, newest replicas first. Naming one pod of a replica
+    deletes all of it, so a replica of which something runs is left out.
+    """
+    waiting: dict[str, list[Pod]] = {}
+    for pod in t.gated:
+        waiting.setdefault(_replica_of(pod), []).append(pod)
+    running = {_replica_of(pod) for pod in t.ungated}
+    found: list[str] = []
+    for replica, members in reversed(waiting.items()):
+        if replica in running:
+            continue
+        pods -= len(members)
+        if pods < 0:
+            break
+        found.append(members[0].meta.name)
+    return found
+
+
+def _replica_of(pod: Pod) -> str:
+    """KubeRay names the replica only where it keeps hosts together; else each pod is alone."""
+    return pod.meta.labels.get(names.RAY_REPLICA, pod.meta.name)
 
 
 def started(change: Change, tallies: Iterable[GroupTally]) -> Change:

@@ -73,7 +73,7 @@ def _release(pod: Pod, current: Workload, *, booking: str = "", class_name: str 
     meta = pod.meta
     at = Target(meta.namespace, meta.name, meta.uid, meta.resource_version)
     index = pod.gates.index(names.GATE) if names.GATE in pod.gates else None
-    return PodRelease(at, index, current.uid, booking, class_name)
+    return PodRelease(at, index, bool(meta.annotations), current.uid, booking, class_name)
 
 
 def _name(request: ProvisioningRequest) -> str:

@@ -35,12 +35,16 @@ class GroupTally:
     group: WorkerGroup
     wanted: int
     """What the slice holds quota for and the cluster still wants."""
-    running: int
+    ungated: tuple[Pod, ...]
     gated: tuple[Pod, ...]
     """Oldest first."""
     admitted: int
     free: int
     """Booked by us and not yet given to a pod."""
+
+    @property
+    def running(self) -> int:
+        return len(self.ungated)
 
     @property
     def replacements(self) -> int:
@@ -85,17 +89,19 @@ def tally(
     found = []
     for index, group in enumerate(cluster.groups):
         own = [p for p in seen.pods if p.is_live and group_of(p) == group.name]
-        admitted = memory.group(group.name).admitted
+        known = memory.group(group.name)
+        # The slice follows the cluster down; what is no longer wanted is not asked for, nor what
+        # KubeRay does not make. A limit that we lowered is no such word: the wish still stands.
+        made = max(group.wanted_pods, len(own)) if known.clamp is None else group.counted_pods
         found.append(
             GroupTally(
                 index=index,
                 group=group,
-                # The slice follows the cluster down; what is no longer wanted is not asked for.
-                wanted=min(counts.get(group.pod_set, 0), group.counted_pods),
-                running=sum(1 for p in own if names.GATE not in p.gates),
+                wanted=min(counts.get(group.pod_set, 0), group.counted_pods, made),
+                ungated=tuple(p for p in own if names.GATE not in p.gates),
                 gated=tuple(sorted((p for p in own if names.GATE in p.gates), key=_age)),
                 # A slice that was shrunk before it was replaced ends what was admitted above it.
-                admitted=min(admitted, before.get(group.pod_set, admitted)),
+                admitted=min(known.admitted, before.get(group.pod_set, known.admitted)),
                 free=free.get(group.pod_set, 0),
             )
         )

@@ -60,7 +60,7 @@ ONE_OF_EACH: tuple[Action, ...] = (
     Unpark(AT, FRESH),
     Forget(AT),
     Unstamp(AT),
-    Release((PodRelease(AT, 0, "uid"),)),
+    Release((PodRelease(AT, 0, True, "uid"),)),
     SetGroups(AT, (GroupChange(0, "g", max_replicas=1),), GrowthMemory(), had_notes=True),
     SetCondition(kinds.ADMISSION_CHECK, AT, "Active", True, "r", "m", 1, 0.0),
     SetCondition(kinds.CAPACITY_POLICY, AT, "Ready", True, "r", "m", 1, 0.0),
