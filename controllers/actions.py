@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from taugrid_ray.growth_limits import GroupChange
 from taugrid_ray.growth_memory import GrowthMemory
 from taugrid_ray.kinds.meta import OwnerRef
 from taugrid_ray.kinds.resource import Obj, Resource
@@ -107,18 +108,6 @@ class Release:
     """Pods of one cluster, all at once: a hundred calls in a row would outlast patience."""
 
     pods: tuple[PodRelease, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class GroupChange:
-    """New numbers of one worker group, in replicas; None leaves a field as it is."""
-
-    index: int
-    name: str
-    max_replicas: int | None = None
-    min_replicas: int | None = None
-    replicas: int | None = None
-    workers_to_delete: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from controllers.actions import (
     Create,
     Delete,
     Forget,
-    GroupChange,
     Park,
     PodRelease,
     Release,
@@ -32,7 +31,7 @@ from controllers.actions import (
 )
 from taugrid_ray import names
 from taugrid_ray.errors import AlreadyExists, Conflict, NotFound, TaugridError
-from taugrid_ray.growth_memory import format_growth_memory
+from taugrid_ray.growth_limits import Change, GroupChange, gate_off, pointer
 from taugrid_ray.kinds import fields
 from taugrid_ray.kinds.meta import format_micro_time, format_time, parse_meta
 from taugrid_ray.kinds.resource import EVENT, POD, RAY_CLUSTER, WORKLOAD, Obj, Resource
@@ -83,8 +82,9 @@ def perform(action: Action, api: KubeApi, *, identity: str) -> tuple[Written, ..
             return (Written(POD, api.patch(POD, at.name, body, at.namespace)),)
         case Release(pods):
             return _release(pods, api)
-        case SetGroups(at):
-            body_ops = _groups_patch(action)
+        case SetGroups(at, groups, memory):
+            change = Change(memory, groups)
+            body_ops = change.patch(version=at.version, had_notes=action.had_notes)
             done = api.patch(RAY_CLUSTER, at.name, body_ops, at.namespace, how=Patch.JSON)
             return (Written(RAY_CLUSTER, done),)
         case SetCondition():
@@ -116,7 +116,7 @@ def _release(pods: tuple[PodRelease, ...], api: KubeApi) -> tuple[Written, ...]:
 def _release_patch(pod: PodRelease) -> list[Obj]:
     notes = {names.CONSUME: pod.booking, names.CONSUME_CLASS: pod.class_name}
     stamped: list[Obj] = [
-        {"op": "add", "path": f"/metadata/annotations/{_pointer(key)}", "value": value}
+        {"op": "add", "path": f"/metadata/annotations/{pointer(key)}", "value": value}
         for key, value in notes.items()
         if pod.booking
     ]
@@ -124,56 +124,14 @@ def _release_patch(pod: PodRelease) -> list[Obj]:
         stamped.insert(0, {"op": "add", "path": "/metadata/annotations", "value": {}})
     return [
         {"op": "test", "path": "/metadata/resourceVersion", "value": pod.pod.version},
-        *_gate_off(pod.gate_index),
+        *(gate_off(pod.gate_index) if pod.gate_index is not None else ()),
         {
             "op": "add",
-            "path": f"/metadata/labels/{_pointer(names.WORKLOAD_UID)}",
+            "path": f"/metadata/labels/{pointer(names.WORKLOAD_UID)}",
             "value": pod.workload_uid,
         },
         *stamped,
     ]
-
-
-def _gate_off(index: int | None) -> list[Obj]:
-    if index is None:
-        return []
-    gate = f"/spec/schedulingGates/{index}"
-    return [
-        {"op": "test", "path": f"{gate}/name", "value": names.GATE},
-        {"op": "remove", "path": gate},
-    ]
-
-
-def _groups_patch(action: SetGroups) -> list[Obj]:
-    patch: list[Obj] = [
-        {"op": "test", "path": "/metadata/resourceVersion", "value": action.cluster.version}
-    ]
-    for group in action.groups:
-        at = f"/spec/workerGroupSpecs/{group.index}"
-        patch.append({"op": "test", "path": f"{at}/groupName", "value": group.name})
-        numbers = {
-            "maxReplicas": group.max_replicas,
-            "minReplicas": group.min_replicas,
-            "replicas": group.replicas,
-        }
-        patch += [
-            {"op": "add", "path": f"{at}/{field}", "value": value}
-            for field, value in numbers.items()
-            if value is not None
-        ]
-        if group.workers_to_delete is not None:
-            value = {"workersToDelete": list(group.workers_to_delete)}
-            patch.append({"op": "add", "path": f"{at}/scaleStrategy", "value": value})
-    if not action.had_notes:
-        patch.append({"op": "add", "path": "/metadata/annotations", "value": {}})
-    note = f"/metadata/annotations/{_pointer(names.GROWTH)}"
-    patch.append({"op": "add", "path": note, "value": format_growth_memory(action.memory)})
-    return patch
-
-
-def _pointer(key: str) -> str:
-    """A key as one step of a JSON pointer."""
-    return key.replace("~", "~0").replace("/", "~1")
 
 
 def _create(action: Create, api: KubeApi) -> Written:

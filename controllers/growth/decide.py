@@ -26,7 +26,6 @@ from controllers.gang.failure import target
 from controllers.gang.seen import SeenJob
 from controllers.growth import limits
 from controllers.growth.asking import Asked, ask, asked_at, coverage
-from controllers.growth.limits import Change
 from controllers.growth.release import held_by_kueue, lost_bookings, releases, waiting_heads
 from controllers.growth.seen import SeenGrowth
 from controllers.growth.tally import GroupTally, free_of, given, is_booked, is_head, tally
@@ -34,6 +33,7 @@ from taugrid_ray import names, sentences
 from taugrid_ray.booking import CoveredPodSet
 from taugrid_ray.capacity_policy import CapacityPolicySpec
 from taugrid_ray.errors import ManifestError
+from taugrid_ray.growth_limits import Change, give_back
 from taugrid_ray.growth_memory import GrowthMemory, parse_growth_memory
 from taugrid_ray.kinds import workload as wl
 from taugrid_ray.kinds.provisioning_request import ProvisioningRequest
@@ -75,13 +75,13 @@ def decide(seen: SeenGrowth, now_s: float) -> Decision:
 def _at_rest(seen: SeenGrowth, cluster: RayCluster, memory: GrowthMemory | None) -> Decision:
     """Nothing grows any more: give back every limit, and let a slice that still waits go."""
     change = Change(memory or GrowthMemory())
-    change = limits.give_back(change, cluster, [g.name for g in cluster.groups])
+    change = give_back(change, cluster, [g.name for g in cluster.groups])
     job, current = seen.job, seen.current
     if job is not None and job.ended and current is not None and not current.is_true(wl.ADMITTED):
         for t in tally(seen, cluster, current, change.memory):
             if not any(g.index == t.index for g in change.groups):
                 change = limits.withdraw(change, t)
-    return Decision((*change.action(cluster, memory), *_drop(seen, ())))
+    return Decision((*limits.action(change, cluster, memory), *_drop(seen, ())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +102,11 @@ class _Growth:
 
     def _decide(self, known: GrowthMemory) -> Decision:
         seen, now_s = self.seen, self.now_s
-        change = limits.give_back(Change(known), self.cluster, self._cooled(known))
+        change = give_back(Change(known), self.cluster, self._cooled(known))
         tallies = tally(seen, self.cluster, self.current, change.memory)
         if change.groups:
             # The limits of this moment are about to change: the next look decides on the new ones.
-            return Decision((*change.action(self.cluster, self.memory), *self._given_back()))
+            return Decision((*self._write(change), *self._given_back()))
         try:
             covered = coverage(seen, self.cluster, self.current)
         except ManifestError as fault:
@@ -228,7 +228,7 @@ class _Growth:
                 # Nobody else withdraws, and KubeRay would delete any pods above the limit.
                 change = limits.withdraw(change, t)
             news.append(self._announce(told, warning=True))
-        return Decision((*change.action(self.cluster, self.memory), *news))
+        return Decision((*self._write(change), *news))
 
     def _ask_and_wait(
         self,
@@ -281,7 +281,7 @@ class _Growth:
             (
                 *((Release(ready),) if ready else ()),
                 *lost,
-                *change.action(self.cluster, self.memory),
+                *self._write(change),
                 *_drop(self.seen, useful),
             )
         )
@@ -317,9 +317,7 @@ class _Growth:
         if not change.groups:
             return Decision((), wake_s)
         told = sentences.growth_withdrawn([t.group.name for t in due])
-        return Decision(
-            (*change.action(self.cluster, self.memory), self._announce(told, warning=True)), wake_s
-        )
+        return Decision((*self._write(change), self._announce(told, warning=True)), wake_s)
 
     # Saying
 
@@ -390,6 +388,9 @@ class _Growth:
     ) -> Decision:
         going = self._let_go(change, tallies, (), with_bookings=False, kept=())
         return Decision((*going.actions, *self._say(told, warning=True)))
+
+    def _write(self, change: Change) -> tuple[Action, ...]:
+        return limits.action(change, self.cluster, self.memory)
 
     def _given_back(self) -> tuple[Action, ...]:
         return (self._announce(sentences.growth_given_back()),)

@@ -8,12 +8,13 @@ belongs in the same patch.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from controllers.actions import GroupChange, SetGroups, Target
+from controllers.actions import SetGroups, Target
 from controllers.growth.tally import GroupTally
 from taugrid_ray import names
-from taugrid_ray.growth_memory import Clamp, GroupMemory, GrowthMemory, Limits
+from taugrid_ray.growth_limits import Change, GroupChange, changed_limits
+from taugrid_ray.growth_memory import Clamp, GrowthMemory, Limits
 from taugrid_ray.kinds.pod import Pod
 from taugrid_ray.kinds.raycluster import RayCluster
 
@@ -21,24 +22,15 @@ GRACE_S = 30.0
 """How long the Ray autoscaler gets to withdraw by itself (it looks every 5 s)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What to write on the RayCluster, in one patch."""
-
-    memory: GrowthMemory
-    groups: tuple[GroupChange, ...] = ()
-
-    def with_group(self, name: str, of: GroupMemory) -> Change:
-        return replace(self, memory=GrowthMemory({**self.memory.groups, name: of}))
-
-    def action(self, cluster: RayCluster, before: GrowthMemory | None) -> tuple[SetGroups, ...]:
-        if not self.groups and (
-            self.memory == before or (before is None and not self.memory.groups)
-        ):
-            return ()
-        meta = cluster.meta
-        at = Target(meta.namespace, meta.name, meta.uid, meta.resource_version)
-        return (SetGroups(at, self.groups, self.memory, had_notes=bool(meta.annotations)),)
+def action(
+    change: Change, cluster: RayCluster, before: GrowthMemory | None
+) -> tuple[SetGroups, ...]:
+    """Write it, where there is anything to write. before: what the cluster's annotation says."""
+    if not change.groups and change.memory == (before or GrowthMemory()):
+        return ()
+    meta = cluster.meta
+    at = Target(meta.namespace, meta.name, meta.uid, meta.resource_version)
+    return (SetGroups(at, change.groups, change.memory, had_notes=bool(meta.annotations)),)
 
 
 def clamp(
@@ -59,41 +51,7 @@ def clamp(
     done = change.with_group(group.name, found)
     if lowered == before:
         return done
-    return replace(done, groups=(*done.groups, _limits(t.index, group.name, before, lowered)))
-
-
-def _limits(index: int, name: str, now: Limits, wanted: Limits) -> GroupChange:
-    return GroupChange(
-        index,
-        name,
-        max_replicas=wanted.most if wanted.most != now.most else None,
-        min_replicas=wanted.least if wanted.least != now.least else None,
-    )
-
-
-def give_back(change: Change, cluster: RayCluster, groups: Iterable[str]) -> Change:
-    """Give the limits of these groups back; one that somebody has changed since stays as it is."""
-    for index, group in enumerate(cluster.groups):
-        known = change.memory.group(group.name)
-        if group.name not in groups or known.clamp is None:
-            continue
-        held = known.clamp
-        wanted = Limits(
-            held.before.most if group.max_replicas == held.lowered.most else group.max_replicas,
-            held.before.least if group.min_replicas == held.lowered.least else group.min_replicas,
-        )
-        now = Limits(group.max_replicas, group.min_replicas)
-        change = change.with_group(group.name, replace(known, clamp=None))
-        if wanted != now:
-            back = _limits(index, group.name, now, wanted)
-            if wanted.least > group.replicas:
-                # Kueue counts `replicas`, KubeRay creates `minReplicas`: both or neither.
-                back = replace(back, replicas=wanted.least)
-            change = replace(change, groups=(*change.groups, back))
-    # A group that was taken out of the spec has nothing to be given back to.
-    there = {group.name for group in cluster.groups}
-    kept = {name: of for name, of in change.memory.groups.items() if name in there}
-    return replace(change, memory=GrowthMemory(kept))
+    return done.and_set(changed_limits(t.index, group.name, before, lowered))
 
 
 def withdraw(change: Change, t: GroupTally) -> Change:
@@ -103,17 +61,13 @@ def withdraw(change: Change, t: GroupTally) -> Change:
     if replicas >= group.replicas:
         return change
     surplus = _whole_replicas(t, (group.replicas - replicas) * group.num_of_hosts)
-    return replace(
-        change,
-        groups=(
-            *change.groups,
-            GroupChange(
-                t.index,
-                group.name,
-                replicas=replicas,
-                workers_to_delete=tuple(sorted({*group.workers_to_delete, *surplus})),
-            ),
-        ),
+    return change.and_set(
+        GroupChange(
+            t.index,
+            group.name,
+            replicas=replicas,
+            workers_to_delete=tuple(sorted({*group.workers_to_delete, *surplus})),
+        )
     )
 
 

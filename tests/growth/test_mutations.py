@@ -11,7 +11,11 @@ from tests.growth import test_decide, test_edges, test_memory, test_perform, tes
 TABLES = (test_decide, test_edges, test_memory, test_perform, test_tally)
 
 
-PACKAGES = {"growth_memory": "taugrid_ray", "perform": "controllers"}
+PACKAGES = {
+    "growth_memory": "taugrid_ray",
+    "growth_limits": "taugrid_ray",
+    "perform": "controllers",
+}
 
 
 def _fault(says: str, module: str, before: str, after: str) -> Fault:
@@ -50,13 +54,14 @@ FAULTS = (
            "if 0:"),
     _fault("a used booking is kept", "decide", "return bool(heads & set(free)) or any(",
            "return True or any("),
-    _fault("an admin's edit is written over", "limits",
+    _fault("an admin's edit is written over", "growth_limits",
            "held.before.most if group.max_replicas == held.lowered.most else group.max_replicas",
            "held.before.most"),
     _fault("the limit falls below the minimum", "limits",
            "max(t.floor_replicas, group.min_replicas)), before.least",
            "t.floor_replicas), before.least"),
-    _fault("the minimum comes back alone", "limits", "if wanted.least > group.replicas:", "if 0:"),
+    _fault("the minimum comes back alone", "growth_limits",
+           "if wanted.least > group.replicas:", "if 0:"),
     _fault("refusals are never forgiven", "limits",
            "failures = 0 if t.wanted > known.admitted else known.failures",
            "failures = known.failures"),
@@ -108,23 +113,22 @@ FAULTS = (
     _fault("two replicas go for one", "limits", "if pods < 0:", "if 0:"),
     _fault("the autoscaler's names are lost", "limits", "{*group.workers_to_delete, *surplus}",
            "{*surplus}"),
-    _fault("groups that are gone stay in memory", "limits", "if name in there}", "if 1}"),
+    _fault("groups that are gone stay in memory", "growth_limits", "if name in there}", "if 1}"),
     _fault("pauses do not grow", "decide", "cooldown.pause_s(failures)", "cooldown.pause_s(1)"),
     _fault("steps are never left", "asking", "failures -= step.attempts", "failures -= 0"),
     _fault("growth belongs to the job", "asking", "cluster_uid=cluster.meta.uid,", ""),
     _fault("a head gets no name", "release", "for pod in waiting_heads(seen):", "for pod in ():"),
     _fault("a changed pod is written over", "perform",
            '{"op": "test", "path": "/metadata/resourceVersion", "value": pod.pod.version},', ""),
-    _fault("whatever gate is there is taken off", "perform",
+    _fault("whatever gate is there is taken off", "growth_limits",
            '{"op": "test", "path": f"{gate}/name", "value": names.GATE},', ""),
     _fault("a pod without annotations cannot be released", "perform",
            "if stamped and not pod.had_notes:", "if 0:"),
     _fault("one pod holds up all", "perform", "except (Conflict, NotFound):", "except KeyError:"),
-    _fault("a newer cluster is written over", "perform",
-           '{"op": "test", "path": "/metadata/resourceVersion", "value": action.cluster.version}',
-           ""),
-    _fault("whatever group is there is changed", "perform",
-           'patch.append({"op": "test", "path": f"{at}/groupName", "value": group.name})', "pass"),
+    _fault("a newer cluster is written over", "growth_limits",
+           '{"op": "test", "path": "/metadata/resourceVersion", "value": version}', ""),
+    _fault("whatever group is there is changed", "growth_limits",
+           '{"op": "test", "path": f"{at}/groupName", "value": group.name}', ""),
 )  # fmt: skip
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from controllers.growth import limits
-from controllers.growth.limits import Change
 from controllers.growth.tally import GroupTally, counts_of, free_of, tally
 from taugrid_ray import names
+from taugrid_ray.growth_limits import Change
 from taugrid_ray.growth_memory import Clamp, GroupMemory, GrowthMemory, Limits
 from taugrid_ray.kinds.meta import format_time
 from taugrid_ray.kinds.provisioning_request import parse_provisioning_request
